@@ -1,0 +1,1 @@
+"""Broadsheet: a self-hosted newsletter delivery service."""
