@@ -1,0 +1,1 @@
+"""Settings, database, errors: what every floor stands on; knows nothing of mail."""

@@ -1,0 +1,154 @@
+"""The engine, one transaction at a time, and how times and constraints are kept in every table."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, DateTime, Dialect, Executable, MetaData, Table, event, make_url
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.types import TypeDecorator
+from sqlmodel import SQLModel
+
+from app.core.errors import Unavailable
+
+NAMES = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+SQLModel.metadata.naming_convention = NAMES
+metadata: MetaData = SQLModel.metadata
+
+PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000", "foreign_keys=ON")
+
+
+class UTCDateTime(TypeDecorator[datetime]):
+    """An instant: aware in Python, UTC in the database (SQLite hands back naive values)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time without a zone is not an instant")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Database:
+    """One engine and the two kinds of session it gives: `transaction` to change, `reading` to look."""
+
+    def __init__(self, url: str) -> None:
+        """Take `sqlite:///path` or `postgresql://…`; nothing is opened yet."""
+        self.url = url
+        self.engine = _engine(url)
+        self.is_sqlite = self.engine.dialect.name == "sqlite"
+        # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
+        self._writer = asyncio.Lock() if self.is_sqlite else None
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncSession]:
+        """Yield a session whose work is committed when the block ends, and undone when it raises.
+
+        Raises Unavailable when the database cannot be reached or cannot take the write.
+        """
+        if self._writer is None:
+            async with self._session(self.engine) as session, session.begin():
+                yield session
+            return
+        async with self._writer, self._session(self.engine) as session, session.begin():
+            yield session
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncSession]:
+        """Yield a session in which the database itself refuses every change."""
+        engine = self.engine.execution_options(postgresql_readonly=True, read_only=True)
+        async with self._session(engine) as session, session.begin():
+            yield session
+
+    @asynccontextmanager
+    async def _session(self, engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
+        try:
+            async with AsyncSession(engine, expire_on_commit=False) as session:
+                yield session
+        except OperationalError as error:
+            raise Unavailable(explain(error)) from error
+
+    async def close(self) -> None:
+        """Give every connection back."""
+        await self.engine.dispose()
+
+
+def explain(error: OperationalError) -> str:
+    """Say in a sentence what a failed database call means for the operator, without any value of it."""
+    cause = str(error.orig)
+    if "is full" in cause or "No space left" in cause or "disk I/O error" in cause:
+        return "The disk that holds the database is full; free some space, and everything resumes by itself."
+    if "locked" in cause:
+        return "The database is held by another process; try again in a moment."
+    if "readonly" in cause:
+        return "The database file cannot be written; check who owns it."
+    if "no such table" in cause:
+        return "The database has no tables yet; run `broadsheet migrate`."
+    return "The database cannot be reached; try again in a moment."
+
+
+def _engine(url: str) -> AsyncEngine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        engine = create_async_engine(
+            parsed.set(drivername="sqlite+aiosqlite"),
+            connect_args={"timeout": 10},
+            json_serializer=_json,
+        )
+        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+        return engine
+    return create_async_engine(
+        parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, json_serializer=_json
+    )
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _prepare_sqlite(connection: DBAPIConnection, _record: object) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves, IMMEDIATE for writers
+    cursor = connection.cursor()
+    for pragma in PRAGMAS:
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Any) -> None:
+    reading = connection.get_execution_options().get("read_only", False)
+    connection.exec_driver_sql(f"PRAGMA query_only={'ON' if reading else 'OFF'}")
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def upsert(session: AsyncSession, table: Table) -> Any:
+    """Return this database's INSERT for a table, the one that knows ON CONFLICT."""
+    dialect = session.get_bind().dialect.name
+    return (postgresql if dialect == "postgresql" else sqlite).insert(table)
+
+
+async def changed(session: AsyncSession, statement: Executable) -> int:
+    """Run a statement and return how many rows the database says it changed."""
+    options = {"preserve_rowcount": True}  # psycopg forgets the count of INSERT … SELECT otherwise
+    result = await session.execute(statement, execution_options=options)
+    return cast("CursorResult[Any]", result).rowcount

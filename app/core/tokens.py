@@ -1,0 +1,95 @@
+"""Signed links that arrive by mail: 24 bytes that name a purpose, a reader and a scope, and cannot be forged.
+
+Eight bytes say what the token is for (key id 4 bits, purpose 4, subscriber 40, scope 16), sixteen are
+the first half of an HMAC-SHA256 over them. In base64url that is 32 characters, safe in URLs and msg-ids.
+"""
+
+import hashlib
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from enum import IntEnum
+
+LENGTH = 32
+CONFIRM_LIFE = timedelta(days=7)
+_EPOCH = date(2020, 1, 1)
+
+
+class Purpose(IntEnum):
+    """What a token lets its holder do; a token of one purpose is nothing for another."""
+
+    CONFIRM = 1  # scope: the day it was made
+    PREFERENCES = 2  # scope: 0
+    UNSUBSCRIBE = 3  # scope: the edition
+    MESSAGE = 4  # scope: the edition; in a Message-ID, gives no right
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a verified token says."""
+
+    purpose: Purpose
+    subscriber_id: int
+    scope: int
+
+
+class Signer:
+    """Makes tokens with the first key and takes those of all keys, so that a key can be replaced."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        if not keys:
+            raise ValueError("a signer needs at least one key")
+        self._keys = [key.encode() for key in keys]
+
+    @property
+    def keys(self) -> Sequence[bytes]:
+        """All keys, the signing one first."""
+        return self._keys
+
+    def sign(self, purpose: Purpose, subscriber_id: int, scope: int = 0) -> str:
+        """Return the 32 characters for a subscriber (< 2**40) and a scope (< 2**16)."""
+        key = self._keys[0]
+        packed = (_key_id(key) << 60) | (purpose << 56) | (subscriber_id << 16) | scope
+        if subscriber_id >= 1 << 40 or scope >= 1 << 16:
+            raise ValueError("a token cannot hold so large a number")
+        head = packed.to_bytes(8, "big")
+        return urlsafe_b64encode(head + _mac(key, head)).decode()
+
+    def read(self, token: str, purpose: Purpose) -> Claim | None:
+        """Return what the token says, or None when it is not one of ours for this purpose."""
+        if len(token) != LENGTH or not token.isascii():
+            return None
+        try:
+            raw = urlsafe_b64decode(token)
+        except ValueError:
+            return None
+        head, mac = raw[:8], raw[8:]
+        packed = int.from_bytes(head, "big")
+        for key in self._keys:
+            if _key_id(key) == packed >> 60 and hmac.compare_digest(_mac(key, head), mac):
+                break
+        else:
+            return None
+        if packed >> 56 & 0xF != purpose:
+            return None
+        return Claim(purpose, packed >> 16 & (1 << 40) - 1, packed & 0xFFFF)
+
+
+def day_number(moment: datetime) -> int:
+    """Return the scope of a token that ages: days since 2020, enough for 179 years."""
+    return (moment.astimezone(UTC).date() - _EPOCH).days
+
+
+def is_stale(claim: Claim, now: datetime, life: timedelta = CONFIRM_LIFE) -> bool:
+    """Tell whether a token made on its scope's day has outlived `life`."""
+    return day_number(now) - claim.scope > life.days
+
+
+def _key_id(key: bytes) -> int:
+    return hashlib.sha256(b"key id:" + key).digest()[0] >> 4
+
+
+def _mac(key: bytes, head: bytes) -> bytes:
+    return hmac.digest(key, b"link:" + head, "sha256")[:16]
