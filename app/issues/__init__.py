@@ -1,0 +1,1 @@
+"""What is said: editions, issues and their texts."""

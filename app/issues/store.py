@@ -1,0 +1,133 @@
+"""Queries on editions, issues and texts."""
+
+from collections.abc import Sequence
+from datetime import date
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlmodel import col
+from sqlmodel import select as select_model
+
+from app.core.errors import Conflict, Invalid, NotFound
+from app.issues.models import Edition, Issue, IssueState, IssueText
+
+
+async def editions(session: AsyncSession) -> Sequence[Edition]:
+    """Return every edition in the order of the form."""
+    return (
+        await session.scalars(select_model(Edition).order_by(col(Edition.position), col(Edition.id)))
+    ).all()
+
+
+async def edition(session: AsyncSession, slug: str) -> Edition:
+    """Return an edition, or raise NotFound naming those that there are."""
+    for one in (known := await editions(session)):
+        if one.slug == slug:
+            return one
+    raise NotFound(f"There is no edition “{slug}”; there are: {', '.join(one.slug for one in known)}.")
+
+
+async def chosen(session: AsyncSession, slugs: Sequence[str]) -> list[Edition]:
+    """Return the editions of these names, or raise Invalid naming those that there are."""
+    known = {one.slug: one for one in await editions(session)}
+    if unknown := [slug for slug in slugs if slug not in known]:
+        raise Invalid(f"There is no edition “{unknown[0]}”; choose from: {', '.join(known)}.")
+    return [one for slug, one in known.items() if slug in slugs]
+
+
+async def issue(session: AsyncSession, issue_id: int) -> Issue:
+    """Return an issue, or raise NotFound."""
+    found = await session.get(Issue, issue_id)
+    if found is None:
+        raise NotFound(f"There is no issue {issue_id}; `issues list` shows those that there are.")
+    return found
+
+
+async def edition_of(session: AsyncSession, one: Issue) -> Edition:
+    """Return the edition that an issue is a number of."""
+    return (await session.scalars(select_model(Edition).where(Edition.id == one.edition_id))).one()
+
+
+async def numbered(session: AsyncSession, edition_id: int, day: date) -> Issue | None:
+    """Return the issue of an edition and a date, if there is one."""
+    which = select_model(Issue).where(Issue.edition_id == edition_id, Issue.date == day)
+    return (await session.scalars(which)).first()
+
+
+async def texts(session: AsyncSession, issue_id: int) -> Sequence[IssueText]:
+    """Return an issue's texts, one a language."""
+    which = select_model(IssueText).where(IssueText.issue_id == issue_id).order_by(IssueText.language)
+    return (await session.scalars(which)).all()
+
+
+async def text(session: AsyncSession, one: Issue, language: str | None) -> IssueText:
+    """Return an issue's text in a language, else in its edition's, else its only one; raise NotFound."""
+    found = {each.language: each for each in await texts(session, one.id or 0)}
+    if language is not None and language not in found:
+        raise NotFound(f"Issue {one.id} has no text in “{language}”; it has: {', '.join(found) or 'none'}.")
+    preferred = language or (await edition_of(session, one)).language
+    if not found:
+        raise NotFound(f"Issue {one.id} has no text yet.")
+    return found.get(preferred) or next(iter(found.values()))
+
+
+async def add_text(session: AsyncSession, one: Issue, given: IssueText) -> None:
+    """Add a text to an issue; raise Conflict when it has one in that language, or is frozen."""
+    require_draft(one)
+    given.issue_id = one.id or 0
+    if await session.get(IssueText, (one.id, given.language)) is not None:
+        raise Conflict(
+            f"There is already a “{given.language}” text for this edition and date: issue {one.id}. "
+            "Change that one, or delete it first."
+        )
+    session.add(given)
+    await session.flush()
+
+
+def require_draft(one: Issue) -> None:
+    """Raise Conflict when an issue's content is frozen."""
+    if one.state == IssueState.PUBLISHED:
+        raise Conflict(f"Issue {one.id} is published, so its content is frozen.")
+
+
+async def published(
+    session: AsyncSession, edition_id: int | None = None, limit: int = 1000
+) -> Sequence[tuple[Issue, Edition, str]]:
+    """Return published issues with edition and subject, the newest first."""
+    which = (
+        select(Issue, Edition, col(IssueText.subject))
+        .join(Edition, col(Edition.id) == Issue.edition_id)
+        .join(
+            IssueText,
+            (col(IssueText.issue_id) == Issue.id) & (col(IssueText.language) == Edition.language),
+        )
+        .where(col(Issue.state) == IssueState.PUBLISHED)
+        .order_by(col(Issue.date).desc(), col(Edition.position))
+        .limit(limit)
+    )
+    if edition_id is not None:
+        which = which.where(col(Issue.edition_id) == edition_id)
+    return (await session.execute(which)).all()
+
+
+def other_labels(edition: Edition, editions: Sequence[Edition]) -> tuple[str, ...]:
+    """Return the labels of the other editions in this one's language."""
+    return tuple(one.label for one in editions if one.id != edition.id and one.language == edition.language)
+
+
+async def neighbours(
+    session: AsyncSession, one: Issue
+) -> tuple[tuple[date, str] | None, tuple[date, str] | None]:
+    """Return date and subject of the published issues before and after this one in its edition."""
+    near = (
+        select(col(Issue.date), col(IssueText.subject))
+        .join(IssueText, col(IssueText.issue_id) == Issue.id)
+        .join(Edition, (col(Edition.id) == Issue.edition_id) & (col(Edition.language) == IssueText.language))
+        .where(col(Issue.edition_id) == one.edition_id, col(Issue.state) == IssueState.PUBLISHED)
+        .limit(1)
+    )
+    past = near.where(col(Issue.date) < one.date).order_by(col(Issue.date).desc())
+    future = near.where(col(Issue.date) > one.date).order_by(col(Issue.date))
+    before = (await session.execute(past)).first()
+    after = (await session.execute(future)).first()
+    return before, after
