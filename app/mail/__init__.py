@@ -1,0 +1,1 @@
+"""Writes and sends mail; knows nothing of newsletters."""

@@ -1,0 +1,220 @@
+"""The grammar of SMTP: what may be written, what an answer means, and a queue that keeps every answer."""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.mail.outcome import Deferred, Outcome, Refused, Reply, Unreached
+
+LINE_LIMIT = 8192
+REPLY_LIMIT = 65536
+QUEUE_LIMIT = 16
+
+_REPLY_LINE = re.compile(rb"([2-5][0-9]{2})(?:([ -])(.*))?", re.DOTALL)
+_CONTROLS = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029), " ")
+_UNSAFE = frozenset(map(chr, (*range(33), 127))) | frozenset("<>")
+# Every CR that no LF follows, and every line end before a dot: the search runs from one CR to the next.
+_STRAY = re.compile(rb"\r(?!\n(?!\.))")
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds. RFC 5321 §4.5.3.2 asks for 300, 120, 180 and 600 from `command` to `dot`.
+
+    `opening` is for each step up to AUTH, shorter than the RFC's 300: giving up there costs no mail.
+    A connection takes no new mail once it is `age` old.
+    """
+
+    opening: float = 60.0
+    command: float = 300.0
+    data: float = 120.0
+    block: float = 180.0
+    dot: float = 600.0
+    quit: float = 5.0
+    age: float = 900.0
+
+
+class Lost(Exception):
+    """The connection is over or cannot be trusted any more; `reply` is what it said last, unasked."""
+
+    def __init__(self, reason: str, reply: Reply | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.reply = reply
+
+
+class ReplyQueue(asyncio.Protocol):
+    """Takes over an open transport and keeps the replies in the order they came, however they were cut.
+
+    Writing is held back until the transport has passed everything to the kernel, so a message is never
+    kept twice in memory, and an error while a message is written is noticed before its final dot is.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray()
+        self._lines: list[str] = []
+        self._code = b""
+        self._replies: deque[Reply] = deque()
+        self._wake: asyncio.Future[None] | None = None
+        self._fault: str | None = "the connection is closed" if transport.is_closing() else None
+        self._closed = False
+        self._paused = False
+        transport.set_protocol(self)
+        transport.set_write_buffer_limits(high=1, low=0)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether the connection lives and nothing waits to be read; a 421 said unasked makes it False."""
+        return self._fault is None and not self._replies
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Hands bytes to the transport. Raises Lost, with nothing written, where it is not quiet."""
+        if self._replies:
+            raise Lost("the relay spoke unasked", self._replies[0])
+        if self._transport.is_closing():
+            self._fault = self._fault or "the connection is closed"
+        if self._fault is not None:
+            raise Lost(self._fault)
+        self._transport.write(data)
+
+    async def drained(self, seconds: float) -> None:
+        """Returns when the kernel has all that was written, or a reply came early. Raises Lost."""
+        if self._paused:
+            late = f"the relay took no data for {seconds:g} s"
+            await self._until(lambda: not self._paused or self._replies or self._fault, seconds, late)
+        if self._fault is not None and not self._replies:
+            raise Lost(self._fault)
+
+    async def reply(self, seconds: float) -> Reply:
+        """The next reply; those that came before the connection ended are still given. Raises Lost."""
+        if not self._replies:
+            late = f"the relay gave no answer for {seconds:g} s"
+            await self._until(lambda: self._replies or self._fault, seconds, late)
+        if self._replies:
+            return self._replies.popleft()
+        raise Lost(self._fault or "the connection is closed")
+
+    def abort(self) -> None:
+        """Ends the connection at once; what was written and not yet sent is forgotten."""
+        self._fault = self._fault or "the connection is closed"
+        self._transport.abort()
+
+    async def closed(self, seconds: float) -> None:
+        """Returns when the transport is gone. Raises Lost when that takes longer."""
+        await self._until(lambda: self._closed, seconds, "the connection does not close")
+
+    async def _until(self, ready: Callable[[], object], seconds: float, late: str) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                while not ready():
+                    self._wake = self._loop.create_future()
+                    await self._wake
+        except TimeoutError:
+            raise Lost(late) from None
+        finally:
+            self._wake = None
+
+    def _stir(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """asyncio calls this; takes whole lines off the buffer and makes replies of them."""
+        self._buffer += data
+        *lines, rest = self._buffer.split(b"\n")
+        self._buffer = rest
+        for line in lines:
+            if self._fault is not None:
+                break
+            self._take_line(bytes(line.removesuffix(b"\r")))
+        if len(self._buffer) > LINE_LIMIT:
+            self._distrust("the relay sends a line without an end")
+        self._stir()
+
+    def eof_received(self) -> None:
+        """asyncio calls this; the relay will say nothing more."""
+        self._fault = self._fault or "the relay closed the connection"
+        self._stir()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio calls this last."""
+        self._fault = self._fault or f"the connection was lost ({exc or 'closed'})"
+        self._closed = True
+        self._stir()
+
+    def pause_writing(self) -> None:
+        """asyncio calls this while the kernel takes no more."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """asyncio calls this when the kernel has taken all."""
+        self._paused = False
+        self._stir()
+
+    def _take_line(self, line: bytes) -> None:
+        found = _REPLY_LINE.fullmatch(line)
+        if found is None or len(line) > LINE_LIMIT or (self._lines and found[1] != self._code):
+            self._distrust(f"the relay answered what is not SMTP: {_plain(line[:80])}")
+            return
+        self._code = found[1]
+        self._lines.append(_plain(found[3] or b""))
+        if found[2] == b"-":
+            if sum(map(len, self._lines)) > REPLY_LIMIT or len(self._lines) > REPLY_LIMIT // 64:
+                self._distrust("the relay sends a reply without an end")
+            return
+        self._replies.append(Reply(int(self._code), _joined(self._lines)))
+        self._lines = []
+        if len(self._replies) > QUEUE_LIMIT:
+            self._distrust("the relay answers what nobody asked")
+
+    def _distrust(self, reason: str) -> None:
+        if self._fault is None:
+            self._fault = reason
+            self._transport.abort()
+
+
+def _plain(line: bytes) -> str:
+    return line.decode("utf-8", "replace").translate(_CONTROLS).strip()
+
+
+def _joined(lines: list[str]) -> str:
+    """One line of many; the enhanced code that servers repeat on each line is kept on the first only."""
+    first, *others = lines
+    code = Reply(0, first).enhanced
+    if code is not None and first.startswith(code):
+        others = [line.removeprefix(code).lstrip() for line in others]
+    return " ".join(filter(None, (first, *others)))
+
+
+def judge(stage: str, reply: Reply) -> Outcome | None:
+    """What a reply before the dot means for the mail: None is to go on (RFC 5321 §4.3.2)."""
+    kind = reply.code // 100
+    if kind == {"rset": 2, "mail": 2, "rcpt": 2, "data": 3}.get(stage):
+        return None
+    if reply.code == 421:
+        return Unreached("the relay closes the connection", reply)
+    if kind not in (4, 5) or stage == "rset":
+        return Unreached(f"the relay answered {reply.code} to {stage.upper()}", reply)
+    return Deferred(reply, stage) if kind == 4 else Refused(reply, stage)
+
+
+def check_address(address: str) -> None:
+    """Raises ValueError where an address would be another one, or another command, on the wire."""
+    if not address.isascii() or not _UNSAFE.isdisjoint(address):
+        raise ValueError("An envelope address is ASCII without spaces, brackets and control characters.")
+    if len(address) > 254:
+        raise ValueError("An envelope address has at most 254 octets (RFC 5321 §4.5.3.1.3).")
+
+
+def check_message(message: bytes) -> None:
+    """Raises ValueError where a server could see the end of the mail elsewhere (CVE-2023-51764)."""
+    if not message.endswith(b"\r\n") or message.count(b"\r") != message.count(b"\n"):
+        raise ValueError("A message is made of lines that end in CRLF, and of no other CR or LF.")
+    if message.startswith(b".") or _STRAY.search(message):
+        raise ValueError("No line of a message begins with a dot or is cut by a lone CR.")
+    if not message.isascii() or b"\0" in message:
+        raise ValueError("A message is 7-bit text without NUL.")
