@@ -1,0 +1,1 @@
+"""Who reads: subscribers, their choices, their consent, and whom we must not mail."""

@@ -1,0 +1,1 @@
+"""Readers that come from a file: one module a format."""

@@ -1,0 +1,81 @@
+"""Tables: who reads, what they chose, proof that they asked, and whom we must not mail."""
+
+from datetime import datetime
+
+from sqlalchemy import CheckConstraint, Index, LargeBinary
+from sqlmodel import Field, SQLModel
+
+from app.core.db import UTCDateTime
+from app.subscribers.consent import State
+
+
+class Subscriber(SQLModel, table=True):
+    """A person; `address` as they typed it, `address_key` as it is compared, `address_hash` keyed for good."""
+
+    __table_args__ = (
+        CheckConstraint("state IN ('pending', 'active', 'paused', 'ended')", name="state"),
+        Index(None, "state", "id"),
+        {"sqlite_autoincrement": True},  # an id is in links that live for years: never given twice
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    address: str = Field(max_length=254)
+    address_key: str = Field(max_length=320, unique=True)
+    address_hash: bytes = Field(sa_type=LargeBinary, index=True)
+    provider: str = Field(default="", max_length=64)
+    name: str = Field(default="", max_length=120)
+    language: str = Field(max_length=8)
+    timezone: str | None = Field(default=None, max_length=64)
+    hour: int | None = None
+    state: str = Field(default=State.PENDING, max_length=8)
+    reason: str | None = Field(default=None, max_length=12)
+    paused_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    source: str = Field(default="form", max_length=120)
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    confirmed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class Subscription(SQLModel, table=True):
+    """A subscriber's choice of an edition, counted from `since`: an issue cut off earlier is not theirs."""
+
+    __table_args__ = (Index(None, "edition_id", "subscriber_id"),)
+
+    subscriber_id: int = Field(foreign_key="subscriber.id", primary_key=True, ondelete="CASCADE")
+    edition_id: int = Field(foreign_key="edition.id", primary_key=True)
+    since: datetime = Field(sa_type=UTCDateTime)
+
+
+class ConsentEvent(SQLModel, table=True):
+    """Proof of what a reader did and when: the wording they saw, its language, and a keyed hash of the network."""
+
+    __tablename__ = "consent_event"
+
+    id: int | None = Field(default=None, primary_key=True)
+    subscriber_id: int = Field(index=True)
+    kind: str = Field(max_length=16)
+    at: datetime = Field(sa_type=UTCDateTime)
+    wording: str = Field(max_length=16)
+    language: str = Field(max_length=8)
+    source: str = Field(max_length=120)
+    network: bytes | None = Field(default=None, sa_type=LargeBinary)
+    editions: str = Field(default="", max_length=400)
+
+
+class Suppression(SQLModel, table=True):
+    """An address that must not be mailed, known by its keyed hash; the address itself only while it is not erased."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    address_hash: bytes = Field(sa_type=LargeBinary, unique=True)
+    address: str | None = Field(default=None, max_length=254)
+    reason: str = Field(max_length=12)
+    note: str = Field(default="", max_length=200)
+    since: datetime = Field(sa_type=UTCDateTime)
+
+
+class SuppressionKey(SQLModel, table=True):
+    """The fingerprint of the key that all hashes were made with; one row."""
+
+    __tablename__ = "suppression_key"
+
+    id: int = Field(default=1, primary_key=True)
+    fingerprint: str = Field(max_length=64)

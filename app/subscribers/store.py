@@ -1,0 +1,124 @@
+"""Queries on subscribers and their choices."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlmodel import col
+from sqlmodel import select as select_model
+
+from app.core.errors import NotFound
+from app.subscribers.addresses import Address
+from app.subscribers.consent import WORDING, State
+from app.subscribers.models import ConsentEvent, Subscriber, Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a reader's word came from: a source such as `form` or `import:…`, and the network's keyed hash."""
+
+    source: str
+    network: bytes | None = None
+
+
+async def by_key(session: AsyncSession, key: str) -> Subscriber | None:
+    """Return the subscriber whose address has this key."""
+    return (await session.scalars(select_model(Subscriber).where(Subscriber.address_key == key))).first()
+
+
+async def get(session: AsyncSession, subscriber_id: int) -> Subscriber:
+    """Return a subscriber as the database has them now, or raise NotFound."""
+    found = await session.get(Subscriber, subscriber_id, populate_existing=True)
+    if found is None:
+        raise NotFound("There is no such subscriber.")
+    return found
+
+
+async def add(
+    session: AsyncSession, address: Address, address_hash: bytes, language: str, source: str, now: datetime
+) -> Subscriber:
+    """Add a pending subscriber."""
+    row = Subscriber(
+        address=address.typed, address_key=address.key, address_hash=address_hash,
+        language=language, source=source, created_at=now,
+    )  # fmt: skip
+    session.add(row)
+    await session.flush()
+    return row
+
+
+async def choices(session: AsyncSession, subscriber_id: int) -> set[int]:
+    """Return the ids of the editions that a subscriber has chosen."""
+    which = select(col(Subscription.edition_id)).where(col(Subscription.subscriber_id) == subscriber_id)
+    return set((await session.execute(which)).scalars())
+
+
+async def choose(
+    session: AsyncSession, subscriber_id: int, editions: Iterable[int], now: datetime
+) -> tuple[set[int], set[int]]:
+    """Make these the subscriber's editions; return those added, which count from `now`, and those dropped."""
+    wanted, had = set(editions), await choices(session, subscriber_id)
+    for edition_id in sorted(wanted - had):
+        session.add(Subscription(subscriber_id=subscriber_id, edition_id=edition_id, since=now))
+    if dropped := had - wanted:
+        mine = col(Subscription.subscriber_id) == subscriber_id
+        await session.execute(delete(Subscription).where(mine, col(Subscription.edition_id).in_(dropped)))
+    await session.flush()
+    return wanted - had, dropped
+
+
+async def count_from(session: AsyncSession, subscriber_id: int, now: datetime) -> None:
+    """Let every choice count from `now`: a reader who has just confirmed is not owed an earlier issue."""
+    which = select_model(Subscription).where(Subscription.subscriber_id == subscriber_id)
+    for row in await session.scalars(which):
+        row.since = now
+
+
+def note(
+    session: AsyncSession, who: Subscriber, kind: str, origin: Origin, now: datetime, editions: str = ""
+) -> None:
+    """Keep proof of what a reader did, in the words of the time and the language they saw."""
+    session.add(
+        ConsentEvent(
+            subscriber_id=who.id or 0, kind=kind, at=now, wording=WORDING, language=who.language,
+            source=origin.source, network=origin.network, editions=editions,
+        )
+    )  # fmt: skip
+
+
+async def page(
+    session: AsyncSession, after: int, limit: int, q: str = "", state: str | None = None
+) -> Sequence[Subscriber]:
+    """Return subscribers with an id above `after`, in order, whose address holds `q`."""
+    which = (
+        select_model(Subscriber).where(col(Subscriber.id) > after).order_by(col(Subscriber.id)).limit(limit)
+    )
+    if q:
+        which = which.where(col(Subscriber.address_key).contains(q.casefold(), autoescape=True))
+    if state:
+        which = which.where(Subscriber.state == state)
+    return (await session.scalars(which)).all()
+
+
+async def totals(session: AsyncSession) -> dict[str, int]:
+    """Return how many subscribers there are in each state."""
+    found = select(col(Subscriber.state), func.count()).group_by(col(Subscriber.state))
+    rows = dict((await session.execute(found)).all())
+    return {state.value: rows.get(state.value, 0) for state in State}
+
+
+async def by_keys(session: AsyncSession, keys: Sequence[str]) -> dict[str, Subscriber]:
+    """Return the subscribers whose addresses have these keys."""
+    which = select_model(Subscriber).where(col(Subscriber.address_key).in_(keys))
+    return {one.address_key: one for one in await session.scalars(which)}
+
+
+async def choices_of(session: AsyncSession, subscriber_ids: Sequence[int]) -> dict[int, set[int]]:
+    """Return the ids of the editions that each of these subscribers has chosen."""
+    which = select_model(Subscription).where(col(Subscription.subscriber_id).in_(subscriber_ids))
+    found: dict[int, set[int]] = {}
+    for row in await session.scalars(which):
+        found.setdefault(row.subscriber_id, set()).add(row.edition_id)
+    return found

@@ -1,0 +1,59 @@
+"""Addresses we must not mail, and why; a suppression outranks every subscription."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlmodel import col, select
+
+from app.core.errors import Misconfigured
+from app.subscribers.consent import Reason
+from app.subscribers.models import Suppression, SuppressionKey
+
+LIFTED_BY_CONFIRMATION = (Reason.LEFT, Reason.ERASED, Reason.COMPLAINED, Reason.BOUNCED)
+
+
+async def check_key(session: AsyncSession, key: str) -> None:
+    """Keep the key's fingerprint at the first start; raise Misconfigured when a later start brings another key."""
+    fingerprint = hashlib.sha256(b"fingerprint:" + key.encode()).hexdigest()
+    kept = await session.get(SuppressionKey, 1)
+    if kept is None:
+        session.add(SuppressionKey(fingerprint=fingerprint))
+    elif kept.fingerprint != fingerprint:
+        raise Misconfigured(
+            "SUPPRESSION_KEY is not the one this database was made with, so nobody who left would be recognised. "
+            "Put the old key back; it never changes."
+        )
+
+
+async def find(session: AsyncSession, address_hash: bytes) -> Suppression | None:
+    """Return why this address must not be mailed, or None."""
+    return (
+        await session.scalars(select(Suppression).where(Suppression.address_hash == address_hash))
+    ).first()
+
+
+async def add(session: AsyncSession, address_hash: bytes, reason: Reason, since: datetime) -> None:
+    """Suppress an address; one that is suppressed already keeps its first reason."""
+    if await find(session, address_hash) is None:
+        session.add(Suppression(address_hash=address_hash, reason=reason, since=since))
+        await session.flush()
+
+
+async def lift(session: AsyncSession, address_hash: bytes) -> bool:
+    """Lift what a new confirmation may lift; return False when an editor's suppression stands."""
+    found = await find(session, address_hash)
+    if found is None:
+        return True
+    if found.reason not in LIFTED_BY_CONFIRMATION:
+        return False
+    await session.delete(found)
+    await session.flush()
+    return True
+
+
+async def among(session: AsyncSession, hashes: Sequence[bytes]) -> set[bytes]:
+    """Return those of the hashes that are suppressed."""
+    which = select(Suppression).where(col(Suppression.address_hash).in_(hashes))
+    return {one.address_hash for one in await session.scalars(which)}
