@@ -1,0 +1,1 @@
+"""What is owed: mailings, the ledger of deliveries, and letters."""

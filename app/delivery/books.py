@@ -1,0 +1,73 @@
+"""The books of a mailing: how many of its deliveries stand in each state, kept beside the rows."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+
+from sqlalchemy import Table, func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.core.db import upsert
+from app.delivery.models import Delivery, State, Tally
+
+delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
+tally: Table = Tally.__table__  # type: ignore[attr-defined]
+
+NOBODY = 0  # the tally row of moves that no worker made
+STALE = timedelta(seconds=10)
+Moves = Counter[tuple[int, State | None, State]]  # (mailing, from, to) and how many
+
+
+async def count(session: AsyncSession, worker_id: int, moves: Moves) -> None:
+    """Move the tallies as the rows moved: one statement for each mailing."""
+    changes: dict[int, Counter[str]] = {}
+    for (mailing_id, before, after), many in moves.items():
+        change = changes.setdefault(mailing_id, Counter())
+        change[after] += many
+        if before is not None:
+            change[before] -= many
+    for mailing_id, change in changes.items():
+        values = {state: many for state, many in change.items() if many}
+        if not values:
+            continue
+        statement = upsert(session, tally).values(
+            mailing_id=mailing_id, worker_id=worker_id, **(dict.fromkeys(State, 0) | values), rate=0.0
+        )
+        await session.execute(
+            statement.on_conflict_do_update(
+                index_elements=["mailing_id", "worker_id"],
+                set_={state: tally.c[state] + many for state, many in values.items()},
+            )
+        )
+
+
+async def counts(session: AsyncSession, mailing_id: int) -> dict[str, int]:
+    """Return how many deliveries stand in each state, as the tallies have it."""
+    columns = [func.coalesce(func.sum(tally.c[state]), 0).label(state) for state in State]
+    row = (await session.execute(select(*columns).where(tally.c.mailing_id == mailing_id))).one()
+    return {state: int(value) for state, value in row._asdict().items()}
+
+
+async def recount(session: AsyncSession, mailing_id: int) -> dict[str, int]:
+    """Return how many deliveries stand in each state, counted row by row."""
+    found = (
+        select(delivery.c.state, func.count())
+        .where(delivery.c.mailing_id == mailing_id)
+        .group_by(delivery.c.state)
+    )
+    rows: dict[str, int] = dict((await session.execute(found)).all())
+    return {state.value: rows.get(state, 0) for state in State}
+
+
+async def note_rate(
+    session: AsyncSession, mailing_id: int, worker_id: int, rate: float, now: datetime
+) -> None:
+    """Keep how many mails a second a worker sends of a mailing."""
+    which = (tally.c.mailing_id == mailing_id) & (tally.c.worker_id == worker_id)
+    await session.execute(update(tally).where(which).values(rate=rate, rated_at=now))
+
+
+async def rate(session: AsyncSession, mailing_id: int, now: datetime) -> float:
+    """Return the mails a second of all workers that have said so lately."""
+    fresh = (tally.c.mailing_id == mailing_id) & (tally.c.rated_at > now - STALE)
+    total = select(func.coalesce(func.sum(tally.c.rate), 0.0)).where(fresh)
+    return float((await session.execute(total)).scalar_one())

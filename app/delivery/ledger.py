@@ -1,0 +1,133 @@
+"""Enlist, claim, settle, withdraw: the only SQL that moves a delivery or a letter.
+
+Every move names the states it may start from, and its count is what the database says it changed. The
+tally of a mailing moves in the same transaction as its rows, so that the books balance at every commit.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    and_,
+    func,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.core.db import changed, upsert
+from app.delivery import books
+from app.delivery.models import WAITING, Delivery, Letter, Mailing, State
+
+delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
+letter: Table = Letter.__table__  # type: ignore[attr-defined]
+mailing: Table = Mailing.__table__  # type: ignore[attr-defined]
+
+CHUNK = 5_000
+
+
+async def enlist(
+    session: AsyncSession, mailing_id: int, readers: Select[*tuple[Any, ...]], now: datetime
+) -> bool:
+    """Owe the issue to the next chunk of `readers` (subscriber_id, provider); True when nobody is left.
+
+    A row that exists is left alone, so a repeated or interrupted call owes nothing twice.
+    """
+    row = (await session.execute(select(mailing).where(mailing.c.id == mailing_id).with_for_update())).one()
+    who = readers.subquery()
+    ids = select(who.c.subscriber_id).where(who.c.subscriber_id > row.cursor).order_by(who.c.subscriber_id)
+    upto = (await session.execute(select(func.max(ids.limit(CHUNK).subquery().c.subscriber_id)))).scalar()
+    if upto is None:
+        await session.execute(_mailing(mailing_id).values(enlisted_at=now))
+        return True
+    chunk = select(
+        literal(row.issue_id), who.c.subscriber_id, literal(mailing_id), who.c.provider,
+        literal(State.OWED.value), literal(0), literal(now, delivery.c.due_at.type),
+    ).where(who.c.subscriber_id > row.cursor, who.c.subscriber_id <= upto)  # fmt: skip
+    columns = ["issue_id", "subscriber_id", "mailing_id", "provider", "state", "attempts", "due_at"]
+    statement = upsert(session, delivery).from_select(columns, chunk).on_conflict_do_nothing()
+    added = await changed(session, statement)
+    await session.execute(_mailing(mailing_id).values(cursor=upto, audience=mailing.c.audience + added))
+    await books.count(session, books.NOBODY, Counter({(mailing_id, None, State.OWED): added}))
+    return False
+
+
+async def free(session: AsyncSession, dead: Iterable[int], now: datetime) -> int:
+    """Give back what dead workers held: owed again, or uncertain where the mailing says hold; returns how many."""
+    dead = list(dead)
+    held = and_(delivery.c.state == State.IN_FLIGHT, delivery.c.worker_id.in_(dead))
+    holding = select(mailing.c.id).where(mailing.c.on_uncertain == "hold")
+    freed = await move(
+        session, and_(held, delivery.c.mailing_id.in_(holding)), State.UNCERTAIN, now,
+        "the worker died with this mail in its hands",
+    )  # fmt: skip
+    freed += await move(session, held, State.OWED, now)
+    letters = and_(letter.c.state == State.IN_FLIGHT, letter.c.worker_id.in_(dead))
+    await session.execute(update(letter).where(letters).values(state=State.OWED, due_at=now))
+    return freed
+
+
+async def move(
+    session: AsyncSession, which: ColumnElement[bool], to: State, now: datetime, reason: str | None = None
+) -> int:
+    """Move the deliveries that `which` finds to a state, count them per mailing, and return how many.
+
+    `which` must name the states it may start from; rows that another transaction holds are waited for.
+    """
+    found = (
+        select(delivery.c.mailing_id, delivery.c.state, func.count())
+        .where(which)
+        .group_by(delivery.c.mailing_id, delivery.c.state)
+    )
+    if session.get_bind().dialect.name == "postgresql":
+        await session.execute(select(delivery.c.issue_id).where(which).with_for_update())
+    rows = (await session.execute(found)).all()
+    if not rows:
+        return 0
+    values: dict[str, Any] = {"state": to, "reason": reason}
+    values |= {"due_at": now} if to == State.OWED else {"done_at": now}
+    moved = await changed(session, update(delivery).where(which).values(values))
+    moves: books.Moves = Counter({(row[0], State(row[1]), to): row[2] for row in rows})
+    if moved != moves.total():
+        raise RuntimeError(f"{moved} rows moved where {moves.total()} were counted")
+    await books.count(session, books.NOBODY, moves)
+    return moved
+
+
+async def withdraw(
+    session: AsyncSession,
+    subscriber_id: int,
+    mailings: Select[*tuple[Any, ...]] | None,
+    now: datetime,
+    reason: str,
+) -> int:
+    """Take back what a reader is still owed, in some mailings or in all."""
+    which = and_(delivery.c.subscriber_id == subscriber_id, delivery.c.state.in_(WAITING))
+    if mailings is not None:
+        which = and_(which, delivery.c.mailing_id.in_(mailings))
+    return await move(session, which, State.WITHDRAWN, now, reason)
+
+
+async def expire(session: AsyncSession, now: datetime) -> int:
+    """Settle what has outlived its mailing's time to live, and letters that have outlived theirs."""
+    over = select(mailing.c.id).where(
+        mailing.c.expires_at <= now, mailing.c.state.in_(["sending", "preparing"])
+    )
+    which = and_(delivery.c.mailing_id.in_(over), delivery.c.state.in_(WAITING))
+    return await move(session, which, State.EXPIRED, now, "its time to live was over")
+
+
+async def expire_letters(session: AsyncSession, made_before: datetime, now: datetime) -> None:
+    """Settle the letters that have waited too long to be of use."""
+    late = and_(letter.c.state.in_(WAITING), letter.c.created_at <= made_before)
+    await session.execute(update(letter).where(late).values(state=State.EXPIRED, done_at=now))
+
+
+def _mailing(mailing_id: int) -> Any:
+    return update(mailing).where(mailing.c.id == mailing_id)
