@@ -1,0 +1,1 @@
+"""Who may: API keys and their scopes."""

@@ -1,0 +1,70 @@
+"""API keys: made once, shown once, kept as a hash, checked in constant time."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlmodel import col, select
+
+from app.core.errors import Forbidden, NotFound, Unauthorized
+from app.editors.models import ApiKey
+
+
+class Scope(StrEnum):
+    """What a key may do: an admin may all that an editor may; `inbound` hands in returned mail only."""
+
+    EDITOR = "editor"
+    ADMIN = "admin"
+    INBOUND = "inbound"
+
+
+SHAPE = re.compile(r"bs_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_NOT_A_KEY = "0" * 64
+
+
+async def create(session: AsyncSession, name: str, scope: Scope, now: datetime) -> tuple[ApiKey, str]:
+    """Make a key and return its row and the key itself, which is nowhere kept."""
+    handle, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    row = ApiKey(handle=handle, name=name, scope=scope, secret_hash=_hash(secret), created_at=now)
+    session.add(row)
+    await session.flush()
+    return row, f"bs_{handle}_{secret}"
+
+
+async def check(session: AsyncSession, presented: str, wanted: Scope) -> ApiKey:
+    """Return the key's row; raise Unauthorized for one that is not ours, Forbidden where its scope falls short."""
+    shape = SHAPE.fullmatch(presented)
+    row = None
+    if shape:
+        row = (await session.scalars(select(ApiKey).where(ApiKey.handle == shape[1]))).first()
+    # An unknown handle costs the same comparison as a wrong secret.
+    right = hmac.compare_digest(row.secret_hash if row else _NOT_A_KEY, _hash(shape[2] if shape else ""))
+    if row is None or not right or row.revoked_at is not None:
+        raise Unauthorized("Send `Authorization: Bearer bs_…`; `broadsheet keys create` makes a key.")
+    if row.scope not in (wanted, Scope.ADMIN):
+        raise Forbidden(f"This call needs a key of scope {wanted}, and this one has {row.scope}.")
+    return row
+
+
+async def all_keys(session: AsyncSession) -> Sequence[ApiKey]:
+    """Return every key, the newest last."""
+    return (await session.scalars(select(ApiKey).order_by(col(ApiKey.id)))).all()
+
+
+async def revoke(session: AsyncSession, handle: str, now: datetime) -> ApiKey:
+    """End a key for good, by its handle or its number; raise NotFound."""
+    which = col(ApiKey.handle) == handle if not handle.isdecimal() else col(ApiKey.id) == int(handle)
+    row = (await session.scalars(select(ApiKey).where(which))).first()
+    if row is None:
+        raise NotFound(f"There is no key {handle}; `broadsheet keys list` shows them.")
+    row.revoked_at = row.revoked_at or now
+    return row
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
