@@ -1,0 +1,1 @@
+"""Stories that cross rooms: one file, one story."""

@@ -1,0 +1,103 @@
+"""What editors are told of a mailing and of an issue, the same by API and by command."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.delivery import books, mailings
+from app.delivery.models import Mailing, MailingState, State
+from app.flows.compose import SAMPLE_ADDRESS, Composer, Reader
+from app.issues import document, preflight, sources, store
+from app.issues.models import Edition, Issue, IssueText
+
+PARTS = ("html", "text", "headers", "message")
+
+
+async def mailing(session: AsyncSession, one: Mailing, now: datetime) -> dict[str, Any]:
+    """Return a mailing with its balanced counts, its rate (mails a second) and eta (seconds, or None)."""
+    issue = await store.issue(session, one.issue_id)
+    edition = await store.edition_of(session, issue)
+    counts = await books.counts(session, one.id or 0)
+    rate = await books.rate(session, one.id or 0, now) if one.state == MailingState.SENDING else 0.0
+    left = counts[State.OWED] + counts[State.IN_FLIGHT] + counts[State.DEFERRED]
+    return {
+        "id": one.id,
+        "issue_id": one.issue_id,
+        "edition": edition.slug,
+        "state": one.state,
+        "scheduled_at": one.scheduled_at,
+        "started_at": one.started_at,
+        "finished_at": one.finished_at,
+        "audience": one.audience,
+        **counts,
+        "rate": round(rate, 1),
+        "eta": round(left / rate) if rate >= 0.1 else None,
+        "problem": one.problem,
+    }
+
+
+async def issue(session: AsyncSession, one: Issue) -> dict[str, Any]:
+    """Return an issue with its texts and its mailing's id."""
+    edition = await store.edition_of(session, one)
+    texts = await store.texts(session, one.id or 0)
+    sent = await mailings.of_issue(session, one.id or 0)
+    return {
+        "id": one.id,
+        "edition": edition.slug,
+        "date": one.date,
+        "state": one.state,
+        "published_at": one.published_at,
+        "mailing_id": sent.id if sent else None,
+        "texts": [
+            {"language": text.language, "format": text.format, "subject": text.subject, "source": text.source}
+            for text in texts
+        ],
+    }
+
+
+async def handed_in(session: AsyncSession, one: Issue, edition: Edition, text: IssueText) -> dict[str, Any]:
+    """Return what an editor sees right after handing in a text: how it was understood, and what to look at."""
+    parsed = sources.parse(text.source, text.format)
+    return {
+        "id": one.id,
+        "edition": edition.slug,
+        "date": one.date,
+        "language": text.language,
+        "subject": text.subject,
+        "outline": document.outline(parsed),
+        "diagnostics": [
+            {"level": "warning", "line": finding.line, "message": finding.message}
+            for finding in preflight.look_over(parsed, edition.label, await _labels(session), one.date)
+        ],
+    }
+
+
+async def preview(
+    session: AsyncSession, composer: Composer, one: Issue, part: str, language: str | None, now: datetime
+) -> tuple[str, bytes]:
+    """Return the media type and bytes of a part of what a reader gets, with links that open nothing.
+
+    `part` is html, text, headers or message. Renders on the calling thread, some 30 ms.
+    """
+    edition = await store.edition_of(session, one)
+    text = await store.text(session, one, language)
+    others = store.other_labels(edition, await store.editions(session))
+    rendered = composer.render_issue(edition, one.date, text, others)
+    sent = await mailings.of_issue(session, one.id or 0)
+    moment = (sent.started_at if sent else None) or now
+    press = composer.press(edition, one.id or 0, one.date, text.language, moment, rendered)
+    reader = Reader(0, SAMPLE_ADDRESS)
+    if part in ("html", "text"):
+        filled = rendered.html if part == "html" else rendered.text
+        for slot, value in composer.links(press, reader).items():
+            filled = filled.replace(slot, value)
+        return f"text/{'html' if part == 'html' else 'plain'}; charset=utf-8", filled.encode()
+    whole = composer.issue_message(press, reader).message
+    if part == "headers":
+        return "text/plain; charset=utf-8", whole.partition(b"\r\n\r\n")[0] + b"\r\n"
+    return "message/rfc822", whole
+
+
+async def _labels(session: AsyncSession) -> list[str]:
+    return [one.label for one in await store.editions(session)]

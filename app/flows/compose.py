@@ -1,0 +1,239 @@
+"""An issue or a letter becomes the message that one reader gets; the same input gives the same bytes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from app.core import i18n
+from app.core.config import Settings
+from app.core.tokens import Purpose, Signer, day_number
+from app.issues import sources
+from app.issues.models import Edition, IssueText
+from app.mail import headers, message, verp
+from app.mail.message import Body, ListLinks
+from app.mail.render import Renderer, Rendition
+
+ADDRESS, MANAGE, UNSUBSCRIBE, ACTION = (
+    f"__BS_{word}__" for word in ("ADDRESS", "MANAGE", "UNSUBSCRIBE", "ACTION")
+)
+LETTER_SLOTS = (ADDRESS, MANAGE, UNSUBSCRIBE, ACTION)
+SAMPLE_ADDRESS = "reader@example.com"
+PURPOSES = {"confirm": Purpose.CONFIRM, "preferences": Purpose.PREFERENCES}
+PAGES = {Purpose.CONFIRM: "c", Purpose.PREFERENCES: "p", Purpose.UNSUBSCRIBE: "u"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Whom a message is for: subscriber 0 is nobody, whose links open nothing."""
+
+    subscriber_id: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What is handed to a relay: envelope sender, recipient, and the message's bytes."""
+
+    sender: str
+    recipient: str
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """An issue set in one language: everything that all its readers share, made once."""
+
+    issue_id: int
+    edition_id: int
+    slug: str
+    day: date
+    sender: str
+    body: Body
+    fixed: bytes
+
+
+class Composer:
+    """Renders and composes with the operator's settings; holds nothing that changes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.signer = Signer(settings.secret_key)
+        self.renderer = Renderer(settings.templates)
+        self._letter = lru_cache(maxsize=64)(self._render_letter)
+
+    def link(self, purpose: Purpose, subscriber_id: int, scope: int = 0) -> str:
+        """Return the absolute address of the page that a reader's token opens."""
+        return self.url(f"/{PAGES[purpose]}/{self.signer.sign(purpose, subscriber_id, scope)}")
+
+    def url(self, path: str) -> str:
+        """Return the absolute address of a page of ours."""
+        return f"{self.settings.base_url}{path}"
+
+    def render_issue(
+        self, edition: Edition, day: date, text: IssueText, others: tuple[str, ...] = ()
+    ) -> Rendition:
+        """Return an issue's HTML and text in the language of `text`; takes some 30 ms, so not on the event loop.
+
+        `others` are the labels of the editions that a reader could switch to.
+        """
+        context = {
+            "language": text.language,
+            "edition": self._shown(edition),
+            "document": sources.parse(text.source, text.format),
+            "issue_date": day,
+            "subject": text.subject,
+            "web_url": self.url(f"/archive/{edition.slug}/{day}"),
+            "archive_url": self.url(f"/archive/{edition.slug}"),
+            "home_url": self.url("/"),
+            "postal_address": self.settings.postal_address,
+            "contact": self.settings.contact,
+            "other_edition_label": others[0] if len(others) == 1 else None,
+        }
+        rendered = self.renderer.render("issue", context)
+        return Rendition(text.subject, rendered.html, rendered.text)
+
+    def press(
+        self,
+        edition: Edition,
+        issue_id: int,
+        day: date,
+        language: str,
+        moment: datetime,
+        rendition: Rendition,
+    ) -> Press:
+        """Set a rendition for all its readers; `moment` is the Date of every copy, so that a retry is the same."""
+        sender = self.sender(edition)
+        name = edition.sender_name or edition.name
+        stamp = f"{edition.slug}{day:%Y%m%d}"
+        fixed = (
+            headers.mailbox("From", name, sender)
+            + self._reply_to()
+            + headers.unstructured("Subject", rendition.subject)
+            + headers.date(moment)
+            + headers.structured("Content-Language", i18n.catalogue(language).tag)
+            + message.list_headers(edition.name, self.list_id(edition), self._list_links(edition))
+            + headers.feedback_id(stamp, edition.slug, "issue", self.settings.domain)
+        )
+        body = message.prepare(rendition.html, rendition.text)
+        return Press(issue_id, edition.id or 0, edition.slug, day, sender, body, fixed)
+
+    def issue_message(self, press: Press, reader: Reader) -> Envelope:
+        """Return one reader's copy of an issue. Raises ValueError when their address cannot be written."""
+        recipient = headers.envelope_address(reader.address)
+        who = reader.subscriber_id
+        unsubscribe = self.signer.sign(Purpose.UNSUBSCRIBE, who, press.edition_id)
+        links = self.links(press, reader)
+        token = self.signer.sign(Purpose.MESSAGE, who, press.edition_id)
+        personal = (
+            headers.mailbox("To", "", recipient)
+            + headers.structured(
+                "Message-ID", f"<{press.slug}-{press.day:%Y%m%d}.{token}@{self.settings.domain}>"
+            )
+            + message.unsubscribe_headers(links[UNSUBSCRIBE], self._mailto(unsubscribe))
+        )
+        composed = message.compose(press.body, press.fixed, personal, links)
+        return Envelope(self._return_path(press, who), recipient, composed)
+
+    def links(self, press: Press, reader: Reader) -> dict[str, str]:
+        """Return what a reader's copy has in its slots."""
+        return {
+            ADDRESS: reader.address,
+            MANAGE: self.link(Purpose.PREFERENCES, reader.subscriber_id),
+            UNSUBSCRIBE: self.link(Purpose.UNSUBSCRIBE, reader.subscriber_id, press.edition_id),
+        }
+
+    def letter_message(self, letter: Mapping[str, Any]) -> Envelope:
+        """Return a letter's message; one that carries its own rendition is sent as it is.
+
+        `letter` has the columns of the table. Raises ValueError when the address cannot be written.
+        """
+        recipient = headers.envelope_address(letter["address"])
+        data, language, made = letter["data"], letter["language"], letter["created_at"]
+        who = letter["subscriber_id"] or 0
+        if "html" in data:
+            body, subject = message.prepare(data["html"], data["text"], LETTER_SLOTS), data["subject"]
+        else:
+            body, subject = self._letter(letter["kind"], language, *self._wishes(data))
+        purpose = PURPOSES.get(data.get("action", ""), Purpose.PREFERENCES)
+        scope = day_number(made) if purpose is Purpose.CONFIRM else 0
+        values = {
+            ADDRESS: letter["address"],
+            MANAGE: self.link(Purpose.PREFERENCES, who),
+            UNSUBSCRIBE: self.link(Purpose.UNSUBSCRIBE, who),
+            ACTION: self.link(purpose, who, scope),
+        }
+        token = self.signer.sign(Purpose.MESSAGE, letter["id"])
+        sender = data.get("sender") or f"newsletter@{self.settings.domain}"
+        fixed = (
+            headers.mailbox("From", data.get("sender_name") or self.settings.name, sender)
+            + self._reply_to()
+            + headers.unstructured("Subject", subject)
+            + headers.date(made)
+            + headers.structured("Content-Language", i18n.catalogue(language).tag)
+            + headers.structured("Auto-Submitted", "auto-generated")
+            + headers.structured("X-Auto-Response-Suppress", "OOF, AutoReply")
+            + headers.mailbox("To", "", recipient)
+            + headers.structured("Message-ID", f"<letter-{letter['id']}.{token}@{self.settings.domain}>")
+        )
+        return Envelope(sender, recipient, message.compose(body, fixed, b"", values))
+
+    def sender(self, edition: Edition) -> str:
+        """Return the address that an edition is from."""
+        return edition.sender or f"{edition.slug}@{self.settings.domain}"
+
+    def list_id(self, edition: Edition) -> str:
+        """Return an edition's lasting name, fixed by its first mailing."""
+        return edition.list_id or f"{edition.slug}.{self.settings.domain}"
+
+    def _render_letter(
+        self, kind: str, language: str, names: tuple[str, ...], accents: tuple[str, str]
+    ) -> tuple[Body, str]:
+        say = i18n.catalogue(language).say
+        context: dict[str, object] = {
+            "language": language,
+            "publication": self.settings.name,
+            "home_url": self.url("/"),
+            "postal_address": self.settings.postal_address,
+            "accent": accents[0],
+            "accent_dark": accents[1],
+        }
+        if kind == "confirm":
+            context |= {"edition_names": list(names), "action_url": ACTION}
+        else:
+            context |= {
+                part: say(f"mail.{kind}.{part}", publication=self.settings.name)
+                for part in ("title", "paragraph", "button")
+            }
+        rendered = self.renderer.render("confirm" if kind == "confirm" else "notice", context)
+        return message.prepare(rendered.html, rendered.text, LETTER_SLOTS), rendered.subject
+
+    def _wishes(self, data: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, str]]:
+        return tuple(data.get("editions", ())), (data["accent"], data["accent_dark"])
+
+    def _shown(self, edition: Edition) -> SimpleNamespace:
+        """Return the part of an edition that a template may see."""
+        seen = ("slug", "name", "label", "language", "accent", "accent_dark", "description")
+        name = edition.sender_name or edition.name
+        return SimpleNamespace(**{part: getattr(edition, part) for part in seen}, sender_name=name)
+
+    def _list_links(self, edition: Edition) -> ListLinks:
+        owner = f"mailto:{self.settings.contact}" if self.settings.contact else None
+        home = self.url("/")
+        return ListLinks(help=home, subscribe=home, owner=owner, archive=self.url(f"/archive/{edition.slug}"))
+
+    def _reply_to(self) -> bytes:
+        contact = self.settings.contact
+        return headers.mailbox("Reply-To", "", contact) if contact else b""
+
+    def _mailto(self, token: str) -> str | None:
+        domain = self.settings.bounce_domain
+        return f"mailto:unsubscribe+{token}@{domain}" if domain else None
+
+    def _return_path(self, press: Press, subscriber_id: int) -> str:
+        domain = self.settings.bounce_domain
+        if domain is None:
+            return press.sender
+        return verp.return_path(self.signer.keys[0], press.issue_id, subscriber_id, domain)

@@ -1,0 +1,124 @@
+"""One delivery's life: claim, compose, hand over, settle; never with a transaction open while mail is sent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.delivery import claims, ledger, mailings, timing
+from app.delivery.claims import Claim, Settlement
+from app.delivery.models import Mailing, State
+from app.flows.compose import Composer, Envelope, Press, Reader
+from app.issues import store
+from app.mail import render
+from app.mail.relay import Deferred, Outcome, Refused, Reply, Sent, Uncertain, Unreached
+from app.subscribers import audience
+
+REPLY_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What the deliveries of one mailing share: its presses by language, and what to do when an answer is lost."""
+
+    mailing_id: int
+    presses: dict[str, Press]
+    default: str
+    holds: bool
+
+    def press(self, language: str) -> Press:
+        """Return the press for a reader's language, else the edition's own."""
+        return self.presses.get(language) or self.presses[self.default]
+
+
+async def stock(session: AsyncSession, composer: Composer, mailing: Mailing) -> Stock | None:
+    """Set a mailing's renditions for its readers; None while they are not made yet."""
+    made = await mailings.renditions(session, mailing.id or 0)
+    if not made or mailing.started_at is None:
+        return None
+    issue = await store.issue(session, mailing.issue_id)
+    edition = await store.edition_of(session, issue)
+    presses = {
+        language: composer.press(
+            edition,
+            issue.id or 0,
+            issue.date,
+            language,
+            mailing.started_at,
+            render.Rendition(one.subject, one.html, one.text),
+        )
+        for language, one in made.items()
+    }
+    default = edition.language if edition.language in presses else next(iter(presses))
+    return Stock(mailing.id or 0, presses, default, mailing.on_uncertain == "hold")
+
+
+async def claim(
+    session: AsyncSession, worker_id: int, stocks: Sequence[Stock], limit: int, now: datetime
+) -> list[Claim]:
+    """Take up to `limit` due deliveries, a fair share from each mailing."""
+    taken: list[Claim] = []
+    for waiting, one in zip(range(len(stocks), 0, -1), stocks, strict=True):
+        share = -(-(limit - len(taken)) // waiting)
+        edition_id = one.press(one.default).edition_id
+        who = audience.addressees(edition_id, now)
+        taken += await claims.claim(session, worker_id, one.mailing_id, who, share, now)
+    return taken
+
+
+def compose(composer: Composer, stock: Stock | None, claim: Claim) -> Envelope:
+    """Return the message for a claim; only a letter has no stock. Raises ValueError when it cannot be written."""
+    if stock is None:
+        return composer.letter_message(claim.letter or {})
+    return composer.issue_message(
+        stock.press(claim.language), Reader(claim.subscriber_id or 0, claim.address)
+    )
+
+
+def failed(claim: Claim, reason: str, now: datetime) -> Settlement:
+    """Settle a claim that cannot be composed or addressed: it is set aside and blocks nobody."""
+    return Settlement(
+        claim, State.FAILED, due_at=now, done_at=now, reason=reason[:REPLY_LIMIT], attempts=claim.attempts
+    )
+
+
+def released(claim: Claim, now: datetime) -> Settlement:
+    """Give a claim back untouched: it was not tried."""
+    return Settlement(claim, State.OWED, due_at=now, done_at=now, attempts=claim.attempts - 1)
+
+
+def settlement(
+    claim: Claim, outcome: Outcome, relay: str, holds: bool, now: datetime, jitter: float
+) -> Settlement:
+    """Turn what the relay said into what the ledger records; `jitter` from -1 to 1 spreads the retries."""
+    base = Settlement(claim, State.SENT, due_at=now, done_at=now, relay=relay, attempts=claim.attempts)
+    again = timing.next_try(claim.attempts, now, jitter)
+    match outcome:
+        case Sent(reply, relay_id):
+            return replace(_with(base, reply), relay_id=relay_id)
+        case Refused(reply):
+            return replace(_with(base, reply), state=State.REFUSED)
+        case Deferred(reply) if again:
+            return replace(_with(base, reply), state=State.DEFERRED, due_at=again)
+        case Deferred(reply):
+            return replace(_with(base, reply), state=State.EXPIRED)
+        case Uncertain(reason) if holds:
+            return replace(base, state=State.UNCERTAIN, reason=reason[:REPLY_LIMIT])
+        case Uncertain(reason):
+            return replace(base, state=State.OWED, due_at=again or now, reason=reason[:REPLY_LIMIT])
+        case Unreached():
+            return released(claim, now)
+
+
+def _with(one: Settlement, reply: Reply) -> Settlement:
+    """Add code and text as they are kept: without the reader's address."""
+    text = reply.text.replace(one.claim.address, "‹address›")[:REPLY_LIMIT]
+    return replace(one, code=reply.code, reply=text)
+
+
+async def look_after(session: AsyncSession, now: datetime) -> list[int]:
+    """Settle what has outlived its time and finish what has nothing open; returns the finished mailings."""
+    await ledger.expire(session, now)
+    await ledger.expire_letters(session, now - timing.LETTER_LIFE, now)
+    return await mailings.finish(session, now)

@@ -1,0 +1,166 @@
+"""A worker: it registers, dispatches what is owed, and its timers bring every mailing forward."""
+
+import asyncio
+import fcntl
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.core.db import Database
+from app.core.errors import BroadsheetError, Misconfigured, Unavailable
+from app.core.jobs import Ear, Wake
+from app.core.relay_url import RelayUrl
+from app.delivery import books, mailings, workers
+from app.flows import deliver, publish
+from app.flows.compose import Composer
+from app.flows.dispatch import Dispatch
+from app.mail.relay import Relay
+
+log = logging.getLogger(__name__)
+
+TICK = 1.0
+BEAT = 5.0
+SMOOTHING = 0.3  # how much the last second counts in a mailing's rate
+
+
+def clock() -> datetime:
+    """Return the time now, in UTC."""
+    return datetime.now(UTC)
+
+
+class Worker:
+    """One process's share of the work; `run` goes on until it is told to stop, then drains."""
+
+    def __init__(
+        self,
+        db: Database,
+        composer: Composer,
+        wake: Wake,
+        open_relay: Callable[[RelayUrl], Relay],
+        now: Callable[[], datetime] = clock,
+    ) -> None:
+        self.db, self.composer, self.wake, self.now = db, composer, wake, now
+        self.relays = [open_relay(url) for url in composer.settings.relay_urls]
+        self.dispatch = Dispatch(db, composer, wake, self.relays, now)
+        self.id = 0
+        self._problem: str | None = None
+        self._rates: dict[int, float] = {}
+
+    async def run(self, stop: asyncio.Event, name: str) -> None:
+        """Register under `name`, deliver until `stop` is set, finish what is open, and sign off."""
+        async with self.db.transaction() as session:
+            self.id = await workers.register(session, name, self.now())
+        self.dispatch.worker_id = self.id
+        self.dispatch.beat_at = asyncio.get_running_loop().time()
+        loops: list[Callable[[], Awaitable[None]]] = [
+            self.dispatch.write,
+            lambda: every(TICK, self.tick, self.wake.ear()),
+            lambda: every(BEAT, self.beat, Ear()),
+        ]
+        for relay in self.relays:
+            loops += [lambda relay=relay: self.dispatch.send(relay)] * relay.url.connections  # type: ignore[misc]
+        tasks = [asyncio.create_task(restarted(loop)) for loop in loops]
+        try:
+            await stop.wait()
+            await self._drain()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        async with self.db.transaction() as session:
+            await workers.sign_off(session, self.id, self.now())
+
+    async def tick(self) -> None:
+        """Start what is due, render it, owe it to its readers, and finish what is done."""
+        async with self.db.transaction() as session:
+            await publish.begin_due(session, self.now())
+        await publish.set_type(self.db, self.composer)
+        await self._enlist()
+        async with self.db.transaction() as session:
+            if self.dispatch.problem != self._problem:
+                self._problem = self.dispatch.problem
+                await mailings.report_problem(session, self._problem)
+            await self._note_rates()
+            for mailing_id, rate in self._rates.items():
+                await books.note_rate(session, mailing_id, self.id, rate, self.now())
+            for mailing_id in await deliver.look_after(session, self.now()):
+                log.info("mailing %d is finished", mailing_id)
+
+    async def beat(self) -> None:
+        """Show that this worker lives, and give back what the dead held."""
+        async with self.db.transaction() as session:
+            await workers.beat(session, self.id, self.now())
+        self.dispatch.beat_at = asyncio.get_running_loop().time()
+        async with self.db.transaction() as session:
+            freed = await workers.free_lapsed(session, self.now())
+        if freed:
+            log.warning("%d deliveries of a worker that is gone were given back", freed)
+
+    async def _enlist(self) -> None:
+        """Owe every mailing in preparation to its audience, a chunk a transaction, sending meanwhile."""
+        async with self.db.reading() as session:
+            preparing = [one for one in await mailings.under_way(session) if one.enlisted_at is None]
+        for mailing in preparing:
+            while mailing.enlisted_at is None and mailing.state == "preparing":
+                async with self.db.transaction() as session:
+                    await publish.enlist_next(session, mailing, self.now())
+                    mailing = await mailings.get(session, mailing.id or 0)
+                self.wake.call()
+
+    async def _note_rates(self) -> None:
+        recent, self.dispatch.sent = self.dispatch.sent, type(self.dispatch.sent)()
+        for mailing_id in {*self._rates, *recent}:
+            before = self._rates.get(mailing_id, float(recent[mailing_id]))
+            self._rates[mailing_id] = before + SMOOTHING * (recent[mailing_id] / TICK - before)
+        self._rates = {mailing_id: rate for mailing_id, rate in self._rates.items() if rate > 0.01}
+
+    async def _drain(self) -> None:
+        """Take nothing new, and wait until what is in the air has landed and is recorded."""
+        self.dispatch.stopping = True
+        self.wake.call()
+        while not self.dispatch.idle:
+            await asyncio.sleep(0.02)
+
+
+async def every(seconds: float, step: Callable[[], Awaitable[None]], ear: Ear) -> None:
+    """Run a step when called, and every so many seconds; a database that is away is waited for."""
+    while True:
+        try:
+            await step()
+        except Unavailable as error:
+            log.error("%s", error.detail)
+        await ear.wait(seconds)
+
+
+async def restarted(loop: Callable[[], Awaitable[None]]) -> None:
+    """Keep a loop going: a bug is logged with its trace and the loop begins anew after a second."""
+    while True:
+        try:
+            await loop()
+        except BroadsheetError as error:
+            log.error("%s", error.detail)
+        except Exception:
+            log.exception("a loop of the worker failed and begins anew")
+        await asyncio.sleep(1)
+
+
+def claim_slot(data_dir: Path, alone: bool) -> tuple[str, int]:
+    """Take the first free slot of this machine by a file lock; return the worker's name and the open lock.
+
+    Raises Misconfigured when the database allows one worker only (`alone`) and there is one already.
+    """
+    data_dir.mkdir(parents=True, exist_ok=True)
+    for slot in range(1 if alone else 64):
+        lock = os.open(data_dir / f"worker-{slot}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            continue
+        return f"{socket.gethostname()}-{slot}", lock
+    raise Misconfigured(
+        "Another worker already delivers from this SQLite file; stop it first, or use PostgreSQL for several."
+    )
