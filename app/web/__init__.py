@@ -1,0 +1,1 @@
+"""Pages for readers, in HTML."""

@@ -1,0 +1,157 @@
+"""Page templates, the language of a page, and the headers that every page carries."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from fastapi import Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.responses import HTMLResponse, Response
+
+from app.core import i18n, paths
+from app.core.errors import BroadsheetError
+from app.edge import House, new_error_id
+from app.issues import cadence, store
+from app.issues.models import Edition
+
+CSP = (
+    "default-src 'none'; style-src 'self'; form-action 'self'; frame-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+DEFAULT_ACCENTS = ("#b4371e", "#f08a6e")
+
+
+def _environment(language: str) -> Environment:
+    catalogue = i18n.catalogue(language)
+    environment = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(paths.templates() / "web"),
+        undefined=StrictUndefined,
+        autoescape=lambda name: bool(name and name.endswith(".html")),
+        extensions=["jinja2.ext.i18n"],
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    install = getattr(environment, "install_gettext_callables")  # noqa: B009 (made at run time)
+    install(catalogue.gettext, catalogue.ngettext, newstyle=True)
+    return environment
+
+
+ENVIRONMENTS = {language: _environment(language) for language in i18n.LANGUAGES}
+
+
+def language_of(request: Request, preferred: str | None = None) -> str:
+    """Return the language of a page: the one asked for in its address, the reader's own, or the browser's."""
+    asked = request.query_params.get("language", "")
+    if asked in i18n.LANGUAGES:
+        return asked
+    return preferred or i18n.negotiate(request.headers.get("accept-language"))
+
+
+def stylesheet(editions: Sequence[Edition]) -> str:
+    """Return the one stylesheet, with the accents of the editions."""
+    plain = (paths.templates() / "web" / "style.css").read_text(encoding="utf-8")
+    accents = ENVIRONMENTS[i18n.LANGUAGES[0]].get_template("editions.css").render(editions=editions)
+    return plain + accents
+
+
+class Pages:
+    """Renders one request's page: what is common to all pages is looked up here, once."""
+
+    def __init__(
+        self, house: House, request: Request, editions: Sequence[Edition], language: str, today: date
+    ) -> None:
+        self.house, self.request, self.language = house, request, language
+        self.editions = [_shown(edition, today) for edition in editions]
+        self.version = hashlib.sha256(stylesheet(editions).encode()).hexdigest()[:12]
+
+    @property
+    def keep(self) -> str:
+        """Return the query that keeps a language chosen in the address through links, since no cookie does."""
+        asked = self.request.query_params.get("language", "")
+        return f"?language={asked}" if asked in i18n.LANGUAGES else ""
+
+    def say(self, key: str, **values: object) -> str:
+        """Return a message in the page's language."""
+        return i18n.catalogue(self.language).say(key, **values)
+
+    def respond(
+        self, template: str, context: Mapping[str, Any], status: int = 200, private: bool = False
+    ) -> HTMLResponse:
+        """Return a page; a `private` one is for a token's holder: not kept, not indexed, no referrer."""
+        first = self.editions[0] if self.editions else None
+        base = self.house.settings.base_url
+        common = {
+            "language": self.language,
+            "keep": self.keep,
+            "publication": self.house.settings.name,
+            "base_url": base,
+            "style_url": f"{base}/style.css?v={self.version}",
+            "this_url": self.request.url.path,
+            "editions": self.editions,
+            "contact": self.house.settings.contact,
+            "noindex": private,
+            "accent": first["accent"] if first else DEFAULT_ACCENTS[0],
+            "accent_dark": first["accent_dark"] if first else DEFAULT_ACCENTS[1],
+        }
+        html = ENVIRONMENTS[self.language].get_template(template).render({**common, **context})
+        return HTMLResponse(html, status, headers=headers(base, private))
+
+    def note(
+        self, key: str, status: int = 200, links: Sequence[tuple[str, str]] = (), **values: object
+    ) -> HTMLResponse:
+        """Return a page that says one thing: the catalogue's `web.note.<key>.heading` and `.text`."""
+        context = {
+            "heading": self.say(f"web.note.{key}.heading", **values),
+            "paragraphs": [self.say(f"web.note.{key}.text", **values)],
+            "links": list(links),
+        }
+        return self.respond("note.html", context, status, private=True)
+
+
+def headers(base_url: str, private: bool) -> dict[str, str]:
+    """Return the headers of every page."""
+    found = {
+        "Content-Security-Policy": CSP,
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Referrer-Policy": "no-referrer" if private else "strict-origin-when-cross-origin",
+        "Cache-Control": "no-store" if private else "no-cache",
+        "Vary": "Accept-Language",
+    }
+    if base_url.startswith("https://"):
+        found["Strict-Transport-Security"] = "max-age=31536000"
+    return found
+
+
+async def pages(session: AsyncSession, house: House, request: Request, preferred: str | None = None) -> Pages:
+    """Return what renders a page for this request, in the reader's `preferred` language if they have one."""
+    editions = await store.editions(session)
+    return Pages(house, request, editions, language_of(request, preferred), house.now().date())
+
+
+def failed(house: House, request: Request, error: Exception, status: int = 500) -> Response:
+    """Return the page for an error; a bug is logged and shown by its id."""
+    shown = Pages(house, request, (), language_of(request), house.now().date())
+    if isinstance(error, BroadsheetError):
+        status = error.status
+    if status >= 500 and not isinstance(error, BroadsheetError):
+        return shown.note("error", 500, id=new_error_id(error))
+    known = {
+        404: "missing",
+        405: "missing",
+        409: "stale",
+        410: "stale",
+        413: "large",
+        429: "often",
+        503: "away",
+    }
+    return shown.note(known.get(status, "wrong"), status)
+
+
+def _shown(edition: Edition, today: date) -> dict[str, Any]:
+    seen = ("id", "slug", "name", "label", "description", "language", "accent", "accent_dark")
+    shown = {part: getattr(edition, part) for part in seen}
+    return shown | {"next_date": cadence.next_date(edition.cadence, today)}
