@@ -1,37 +1,42 @@
-"""Readers, as editors may see and add them; and the editions they choose from."""
+"""Readers, as editors may see, add, change, export and erase them."""
 
-import tempfile
-from io import TextIOWrapper
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Path, Query
+from fastapi.responses import StreamingResponse
 
-from app.api.shapes import EditionView, ImportOrder, NewSubscriber, Page, SubscriberView
-from app.edge import InHouse, Reading, Writing, cursor_after, editor, read_cursor
-from app.flows import imports, readers, subscribe
+from app.api.reader_shapes import NewSubscriber, SubscriberChange, SubscriberPage, SubscriberView
+from app.edge import Editor, InHouse, Reading, Writing, cursor_after, editor, read_cursor
+from app.editors import audit
+from app.flows import erase, exports, readers, subscribe
 from app.issues import store as issues
 from app.subscribers import store
-from app.subscribers.imports import csv
 from app.subscribers.store import Origin
 
 router = APIRouter(prefix="/subscribers", tags=["subscribers"], dependencies=[Depends(editor)])
-editions = APIRouter(prefix="/editions", tags=["editions"], dependencies=[Depends(editor)])
 
-SPOOLED = 1_000_000  # bytes of an upload kept in memory; the rest waits in a file
+State = Literal["pending", "active", "paused", "ended"]
+Id = Annotated[int, Path(ge=1, le=2**31 - 1)]
+Slug = Annotated[str | None, Query(max_length=32)]
 
 
-@router.get("", response_model=Page[SubscriberView])
+@router.get("", response_model=SubscriberPage)
 async def list_subscribers(
     session: Reading,
     q: Annotated[str, Query(max_length=320)] = "",
-    state: Literal["pending", "active", "paused", "ended"] | None = None,
+    state: State | None = None,
+    edition: Slug = None,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> dict[str, Any]:
-    """List readers, or those whose address holds `q`."""
-    rows = await store.page(session, read_cursor(cursor), limit + 1, q, state)
-    items = await readers.view(session, rows[:limit])
-    return {"items": items, "next": cursor_after(rows[limit - 1].id or 0) if len(rows) > limit else None}
+    """List readers: those whose address holds `q`, in a state, of an edition; `counts` are of all readers."""
+    edition_id = (await issues.edition(session, edition)).id if edition else None
+    rows = await store.page(session, read_cursor(cursor), limit + 1, q, state, edition_id)
+    return {
+        "items": await readers.view(session, rows[:limit]),
+        "next": cursor_after(rows[limit - 1].id or 0) if len(rows) > limit else None,
+        "counts": await store.totals(session),
+    }
 
 
 @router.post("", status_code=201, response_model=SubscriberView)
@@ -42,27 +47,43 @@ async def add(session: Writing, at: InHouse, new: NewSubscriber) -> dict[str, An
     return (await readers.view(session, [who]))[0]
 
 
-@router.post("/import")
-async def import_readers(
-    request: Request, at: InHouse, how: Annotated[ImportOrder, Query()]
+@router.get("/export", response_class=StreamingResponse)
+async def export(
+    at: InHouse, holder: Editor, state: State | None = None, edition: Slug = None
+) -> StreamingResponse:
+    """Return readers as our own CSV, which can be imported again."""
+    async with at.db.transaction() as session:
+        if edition:
+            await issues.edition(session, edition)
+        audit.note(session, holder.name, "export", f"{state or 'all'} readers", at.now())
+    named = {"Content-Disposition": 'attachment; filename="subscribers.csv"', "Cache-Control": "no-store"}
+    return StreamingResponse(exports.write(at.db, state, edition), media_type="text/csv", headers=named)
+
+
+@router.get("/{subscriber_id}", response_model=SubscriberView)
+async def show(session: Reading, subscriber_id: Id) -> dict[str, Any]:
+    """Show a reader."""
+    return (await readers.view(session, [await store.get(session, subscriber_id)]))[0]
+
+
+@router.patch("/{subscriber_id}", response_model=SubscriberView)
+async def change(
+    session: Writing, at: InHouse, holder: Editor, subscriber_id: Id, change: SubscriberChange
 ) -> dict[str, Any]:
-    """Take readers from a CSV in the body; every row that is not taken comes back by line."""
-    slugs = how.editions.replace(",", " ").split()
-    plan = imports.Plan(how.source, slugs, confirm=how.confirm, update=how.update, dry_run=how.dry_run)
-    with tempfile.SpooledTemporaryFile(max_size=SPOOLED) as spool:
-        async for chunk in request.stream():
-            spool.write(chunk)
-        spool.seek(0)
-        with TextIOWrapper(spool, encoding="utf-8-sig", newline="") as lines:
-            report = await imports.run(at.db, at.settings, csv.read(lines), plan, at.now())
-    at.wake.call()
-    return {
-        "counts": report.counts,
-        "rows": [{"line": fault.line, "problem": fault.message} for fault in report.faults],
-    }
+    """Change what a reader asked you to change; no editions at all is leaving."""
+    given = change.model_dump(exclude_unset=True)
+    if "timezone" in given:
+        given["timezone"] = given["timezone"] or ""
+    if "hour" in given and given["hour"] is None:
+        given["hour"] = -1
+    who = await readers.change(
+        session, subscriber_id, readers.Change(**given), Origin(f"editor:{holder.name}"[:120]), at.now()
+    )
+    return (await readers.view(session, [who]))[0]
 
 
-@editions.get("", response_model=list[EditionView])
-async def list_editions(session: Reading) -> list[Any]:
-    """List the editions."""
-    return list(await issues.editions(session))
+@router.delete("/{subscriber_id}", status_code=204)
+async def remove(session: Writing, at: InHouse, holder: Editor, subscriber_id: Id) -> None:
+    """Erase a reader: everything goes but a keyed hash, by which a file cannot bring them back."""
+    await erase.erase(session, subscriber_id, at.now())
+    audit.note(session, holder.name, "erase", f"subscriber {subscriber_id}", at.now())

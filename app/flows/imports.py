@@ -1,158 +1,246 @@
-"""Readers come from a file: each row is counted, and nobody who left is brought back."""
+"""Readers come from a file: each row is counted, nobody who left is brought back, and a stop loses or doubles nothing.
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+The file is laid down in UTF-8 beside the database, with a job that knows how far it is. A batch is read and checked
+with no transaction open; then its readers, its counts and the new position are committed together. Whoever does the
+next batch, a command or a worker, begins where the last commit ended.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.config import Settings
 from app.core.db import Database
-from app.core.errors import Fault, Invalid
+from app.core.errors import Fault, NotFound, Unavailable
 from app.core.i18n import LANGUAGES
-from app.flows import subscribe
+from app.flows import intake
 from app.issues import store as issues
 from app.issues.models import Edition
-from app.subscribers import addresses, store, suppression
-from app.subscribers.addresses import Address
-from app.subscribers.consent import Reason, State
-from app.subscribers.imports.csv import Candidate
-from app.subscribers.models import Subscriber
-from app.subscribers.store import Origin
+from app.subscribers import jobs
+from app.subscribers.imports import PRESETS, csv, encodings, lines_of
+from app.subscribers.imports.candidate import KINDS, Plan, Table
+from app.subscribers.imports.decide import Checker, Ready
+from app.subscribers.models import ImportJob, ImportState
 
-BATCH = 500  # rows in a transaction
-MOST_FAULTS = 10_000  # rows reported by line; the counts go on
-LASTING = (Reason.BOUNCED, Reason.COMPLAINED, Reason.ERASED, Reason.EDITOR)
+__all__ = ["Laid", "Plan", "begin", "discard", "lay_down", "start", "step", "stop", "view", "work"]
+
+log = logging.getLogger(__name__)
+
+BATCH = 2_000  # rows in a transaction
+SMALL_BATCH = 200  # where each row may owe a letter or withdraw mail
+KEPT = timedelta(days=30)  # how long a job and the rows it reported are kept
+ORPHANED = timedelta(days=1)
+MISSED = timedelta(hours=1)  # after which a file that is not here will not turn up
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """How a file is to be taken: `source` is kept as where consent came from, `editions` fill a missing column."""
+class Laid:
+    """A file that was laid down: where, its size in bytes, its header row, and where the first row begins."""
 
-    source: str
-    editions: Sequence[str] = ()
-    language: str = LANGUAGES[0]
-    confirm: bool = False
-    update: bool = False
-    dry_run: bool = False
-
-
-@dataclass
-class Report:
-    """What became of each row, counted, and by line where it was not taken."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    faults: list[Fault] = field(default_factory=list)
-
-    def skip(self, kind: str, line: int, message: str) -> None:
-        """Count a row that was not taken and say why."""
-        self.counts[kind] += 1
-        if len(self.faults) < MOST_FAULTS:
-            self.faults.append(Fault(message, line))
+    path: Path
+    size: int
+    table: Table
+    offset: int
+    line: int
 
 
-async def run(
-    db: Database, settings: Settings, rows: Iterable[Candidate | Fault], plan: Plan, now: datetime
-) -> Report:
-    """Take the rows in batches, each its own transaction, so that a file may be taken again after a stop.
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows that were read and checked, and where the file goes on; `is_last` when it does not."""
 
-    Raises Invalid for a plan that names no known edition, or a file without a header.
-    """
-    async with db.reading() as session:
-        await issues.chosen(session, plan.editions)
-        editions = {one.slug: one for one in await issues.editions(session)}
-    intake = Intake(settings, plan, editions, now)
-    rows = iter(rows)
-    while batch := list(islice(rows, BATCH)):
+    rows: list[Ready | Fault]
+    offset: int
+    line: int
+    is_last: bool
+
+
+def lay_down(settings: Settings, file: BinaryIO) -> Laid:
+    """Keep a file in UTF-8 for a job; raises Invalid for what is no table of readers. Blocks; use a thread."""
+    folder = settings.data_dir / "imports"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{secrets.token_hex(8)}.csv"
+    try:
+        with path.open("xb") as copy:
+            path.chmod(0o600)
+            for chunk in encodings.recoded(file):
+                copy.write(chunk)
+        with path.open("rb") as copy:
+            tape = csv.Tape(lines_of(copy))
+            table = csv.head(tape, PRESETS)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return Laid(path, path.stat().st_size, table, tape.offset, tape.line)
+
+
+def discard(laid: Laid) -> None:
+    """Take back a file that no job was made for."""
+    laid.path.unlink(missing_ok=True)
+
+
+async def begin(session: AsyncSession, laid: Laid, plan: Plan, name: str, now: datetime) -> ImportJob:
+    """Make the job for a file that was laid down; raises Invalid for an edition that there is not."""
+    await issues.chosen(session, plan.editions)
+    table = laid.table
+    job = ImportJob(
+        name=name[:200], file=laid.path.name, size=laid.size, position=laid.offset, line=laid.line,
+        plan=asdict(plan), preset=table.preset, counts=dict.fromkeys(KINDS, 0), created_at=now, touched_at=now,
+        columns={"taken": dict(table.taken), "ignored": list(table.ignored)},
+    )  # fmt: skip
+    session.add(job)
+    await session.flush()
+    return job
+
+
+async def start(
+    db: Database, settings: Settings, file: BinaryIO, plan: Plan, name: str, now: datetime
+) -> int:
+    """Lay a file down, make its job, and return the job's id; raises Invalid for the file or the plan."""
+    laid = await asyncio.to_thread(lay_down, settings, file)
+    try:
         async with db.transaction() as session:
-            await intake.take(session, batch)
-            if plan.dry_run:
-                await session.rollback()
-    return intake.report
+            return (await begin(session, laid, plan, name, now)).id or 0
+    except BaseException:
+        discard(laid)
+        raise
 
 
-@dataclass
-class Intake:
-    """One file on its way in: what is asked, what has been seen of it, and what became of its rows."""
+async def work(db: Database, settings: Settings, now: datetime) -> bool:
+    """Take one batch of the oldest job that is not over; False when there is none on this machine."""
+    async with db.reading() as session:
+        waiting = await jobs.running(session)
+        old = [] if waiting else await jobs.over_before(session, now - KEPT)
+    for job in waiting:
+        if _path(settings, job).exists():
+            await step(db, settings, job.id or 0, now)
+            return True
+        if job.touched_at < now - MISSED:
+            await stop(
+                db, settings, job.id or 0, "The file is gone; import it again. What was taken stays.", now
+            )
+    if old:
+        async with db.transaction() as session:
+            await jobs.forget(session, old)
+    if not waiting:
+        _sweep(settings, now)
+    return False
 
-    settings: Settings
-    plan: Plan
-    editions: dict[str, Edition]
-    now: datetime
-    seen: set[str] = field(default_factory=set)
-    report: Report = field(default_factory=Report)
 
-    async def take(self, session: AsyncSession, batch: Sequence[Candidate | Fault]) -> None:
-        """Take a batch: two look-ups for all its rows, then each row by itself."""
-        readable = [found for row in batch if (found := self._checked(row)) is not None]
-        hashes = {address.key: address.hashed(self.settings.suppression_key) for _, address in readable}
-        known = await store.by_keys(session, list(hashes))
-        barred = await suppression.among(session, list(hashes.values()))
-        for row, address in readable:
-            if address.key in self.seen:
-                self.report.skip("doubled", row.line, "The address stands in the file twice.")
-                continue
-            self.seen.add(address.key)
-            if hashes[address.key] in barred:
-                self.report.skip("suppressed", row.line, "The address must not be mailed.")
-            elif (who := known.get(address.key)) is not None:
-                await self._update(session, who, row)
-            else:
-                await self._admit(session, row, address)
-                self.report.counts["new"] += 1
+async def step(db: Database, settings: Settings, job_id: int, now: datetime) -> bool:
+    """Take the next batch of a job; False when the job is over. A bug ends the job, and is logged."""
+    async with db.reading() as session:
+        job = await jobs.get(session, job_id)
+        editions = await issues.editions(session)
+    if job.state != ImportState.RUNNING:
+        return False
+    try:
+        for attempt in (1, 2, 3):
+            try:
+                return await _step(db, settings, job, editions, now)
+            except IntegrityError:  # somebody signed up in between: they are known now
+                if attempt == 3:
+                    raise
+    except (Unavailable, NotFound, OSError):
+        raise
+    except Exception:
+        log.exception("import %d failed", job_id)
+        await stop(
+            db, settings, job_id, "Something broke on our side; the log says what. What was taken stays.", now
+        )
+    return False
 
-    def _checked(self, row: Candidate | Fault) -> tuple[Candidate, Address] | None:
-        """Return a row with its address, or None when it was reported as faulty."""
-        if isinstance(row, Fault):
-            self.report.skip("invalid", row.line or 0, row.message)
-            return None
-        try:
-            self._wanted(row)
-            return row, addresses.accept(row.email)
-        except Invalid as error:
-            self.report.skip("invalid", row.line, error.faults[0].message if error.faults else error.detail)
-            return None
 
-    def _wanted(self, row: Candidate) -> list[Edition]:
-        slugs = self.plan.editions if row.editions is None else row.editions
-        if unknown := [slug for slug in slugs if slug not in self.editions]:
-            raise Invalid(f"There is no edition “{unknown[0][:32]}”; there are: {', '.join(self.editions)}.")
-        if not slugs and row.status != State.ENDED:
-            raise Invalid("The row names no edition; add an `editions` column, or --editions.")
-        if row.language is not None and row.language not in LANGUAGES:
-            raise Invalid(f"“{row.language[:8]}” is no language here; there are: {', '.join(LANGUAGES)}.")
-        return [self.editions[slug] for slug in slugs]
+async def _step(
+    db: Database, settings: Settings, job: ImportJob, editions: Sequence[Edition], now: datetime
+) -> bool:
+    path, plan = _path(settings, job), _plan(job)
+    checker = Checker(plan, LANGUAGES, _words(editions), settings.suppression_key)
+    batch = await asyncio.to_thread(_read, path, checker, job.position, job.line)
+    async with db.transaction() as session:
+        held = await jobs.hold(session, job.id or 0)
+        if held.state != ImportState.RUNNING or held.position != job.position:
+            return held.state == ImportState.RUNNING  # somebody else took this batch
+        taken = await intake.take(session, job.id or 0, batch.rows, plan, editions, now)
+        await jobs.report(session, job.id or 0, taken.cases)
+        held.counts = {kind: held.counts[kind] + taken.counts[kind] for kind in KINDS}
+        held.position, held.line, held.touched_at = batch.offset, batch.line, now
+        if batch.is_last:
+            await jobs.end(session, held, None, now)
+    if batch.is_last:
+        path.unlink(missing_ok=True)
+    return not batch.is_last
 
-    async def _update(self, session: AsyncSession, who: Subscriber, row: Candidate) -> None:
-        """Leave who left alone, and an active reader's choice too, unless the plan says to update it."""
-        if who.reason is not None:
-            said = f"The reader is here already, and {who.reason}; only they can come back."
-            self.report.skip("left", row.line, said)
-        elif self.plan.update and who.state in (State.ACTIVE, State.PAUSED) and row.status != State.ENDED:
-            slugs, language = [one.slug for one in self._wanted(row)], row.language or who.language
-            await subscribe.change(session, who, slugs, language, Origin(self.plan.source), self.now)
-            self.report.counts["updated"] += 1
-        else:
-            said = f"The reader is here already ({who.state}); --update would change them."
-            self.report.skip("known", row.line, said)
 
-    async def _admit(self, session: AsyncSession, row: Candidate, address: Address) -> None:
-        source, language = row.source or self.plan.source, row.language or self.plan.language
-        hashed = address.hashed(self.settings.suppression_key)
-        who = await store.add(session, address, hashed, language, source, self.now)
-        who.name, who.timezone, who.hour = row.name, row.timezone, row.hour
-        who.created_at = row.created_at or self.now
-        if row.status == State.ENDED:
-            who.state, who.reason = State.ENDED, row.reason
-            if row.reason in LASTING:
-                await suppression.add(session, hashed, Reason(row.reason or ""), self.now)
-            return
-        wanted = self._wanted(row)
-        await store.choose(session, who.id or 0, [one.id or 0 for one in wanted], self.now)
-        if self.plan.confirm:
-            await subscribe.owe_letter(session, who, "confirm", wanted, self.now)
-        elif row.status != State.PENDING:
-            who.state, who.confirmed_at = State(row.status), row.confirmed_at or self.now
-            store.note(session, who, "imported", Origin(source), self.now, " ".join(e.slug for e in wanted))
+async def stop(db: Database, settings: Settings, job_id: int, problem: str, now: datetime) -> None:
+    """Give a running job up for a reason; what was taken stays."""
+    async with db.transaction() as session:
+        job = await jobs.hold(session, job_id)
+        if job.state == ImportState.RUNNING:
+            await jobs.end(session, job, problem, now)
+    _path(settings, job).unlink(missing_ok=True)
+
+
+async def view(session: AsyncSession, job_id: int, after: int = 0, limit: int = 200) -> dict[str, Any]:
+    """Return a job as editors see it, with a page of the rows that were not taken and where the next begins."""
+    job = await jobs.get(session, job_id)
+    faults = await jobs.faults(session, job_id, after, limit + 1)
+    done = job.position / job.size if job.size else 1.0
+    return {
+        "id": job.id,
+        "state": job.state,
+        "name": job.name,
+        "source": job.plan["source"],
+        "dry_run": job.plan["dry_run"],
+        "preset": job.preset,
+        "columns": job.columns["taken"],
+        "ignored": job.columns["ignored"],
+        "progress": 1.0 if job.state == ImportState.DONE else round(done, 3),
+        "counts": job.counts,
+        "problem": job.problem,
+        "created_at": job.created_at,
+        "finished_at": job.finished_at,
+        "rows": [{"line": one.line, "kind": one.kind, "problem": one.message} for one in faults[:limit]],
+        "next": faults[limit - 1].id if len(faults) > limit else None,
+    }
+
+
+def _read(path: Path, checker: Checker, offset: int, line: int) -> Batch:
+    """Read and check the next batch. Runs in a thread, so that pages are answered meanwhile."""
+    with path.open("rb") as file:
+        table = csv.head(csv.Tape(lines_of(file)), PRESETS)
+    most = SMALL_BATCH if checker.plan.confirm or checker.plan.update else BATCH
+    with path.open("rb") as file:
+        file.seek(offset)
+        tape = csv.Tape(lines_of(file), offset, line)
+        rows = list(islice(csv.read(tape, table), most))
+        return Batch(checker.check(rows), tape.offset, tape.line, len(rows) < most)
+
+
+def _sweep(settings: Settings, now: datetime) -> None:
+    """Remove files that a crash left without a job: they hold people's addresses."""
+    for path in (settings.data_dir / "imports").glob("*.csv"):
+        if path.stat().st_mtime < (now - ORPHANED).timestamp():
+            path.unlink(missing_ok=True)
+
+
+def _path(settings: Settings, job: ImportJob) -> Path:
+    return settings.data_dir / "imports" / job.file
+
+
+def _plan(job: ImportJob) -> Plan:
+    return Plan(**{**job.plan, "editions": tuple(job.plan["editions"])})
+
+
+def _words(editions: Sequence[Edition]) -> dict[str, str]:
+    """Return every word that means an edition: its name in links, and its label on pages."""
+    labels = {one.label.casefold(): one.slug for one in editions}
+    return labels | {one.slug.casefold(): one.slug for one in editions}

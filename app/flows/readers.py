@@ -1,17 +1,32 @@
-"""What editors are told of readers, and the readers whom they add themselves."""
+"""What editors are told of readers, and what they may do for them: add, change, ask again."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.config import Settings
-from app.core.errors import Conflict
+from app.core.errors import Conflict, Fault, Invalid, NotFound
 from app.flows import subscribe
 from app.issues import store as issues
 from app.subscribers import addresses, store, suppression
+from app.subscribers.consent import State
+from app.subscribers.imports import cells
 from app.subscribers.models import Subscriber
+from app.subscribers.store import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an editor changes of a reader; None leaves it, an empty `timezone` and an `hour` of -1 take it away."""
+
+    name: str | None = None
+    language: str | None = None
+    editions: Sequence[str] | None = None
+    timezone: str | None = None
+    hour: int | None = None
 
 
 async def view(session: AsyncSession, readers: Sequence[Subscriber]) -> list[dict[str, Any]]:
@@ -27,6 +42,9 @@ async def view(session: AsyncSession, readers: Sequence[Subscriber]) -> list[dic
             "editions": [slugs[edition] for edition in sorted(chosen.get(one.id or 0, ()))],
             "status": one.state,
             "reason": one.reason,
+            "paused_until": one.paused_until,
+            "timezone": one.timezone,
+            "hour": one.hour,
             "source": one.source,
             "created_at": one.created_at,
             "confirmed_at": one.confirmed_at,
@@ -55,7 +73,7 @@ async def add(
     if await suppression.find(session, address_hash) is not None:
         raise Conflict("This address must not be mailed; see `suppressions list` for the reason.")
     who = await store.add(session, address, address_hash, request.language, request.origin.source, now)
-    who.name = name
+    who.name = cells.clean(name)
     await store.choose(session, who.id or 0, [one.id or 0 for one in wanted], now)
     if confirm:
         await subscribe.owe_letter(session, who, "confirm", wanted, now)
@@ -63,3 +81,82 @@ async def add(
         await subscribe.admit(session, who, request.origin, now)
         store.note(session, who, "added", request.origin, now, " ".join(one.slug for one in wanted))
     return who
+
+
+async def change(
+    session: AsyncSession, subscriber_id: int, wanted: Change, origin: Origin, now: datetime
+) -> Subscriber:
+    """Change a reader as they asked an editor to; no editions at all is leaving.
+
+    Raises NotFound, Invalid for a value, Conflict for the editions of somebody who has left.
+    """
+    who = await store.get(session, subscriber_id)
+    if wanted.editions is not None:
+        await _choose(session, who, wanted.editions, origin, now)
+    if wanted.name is not None:
+        who.name = cells.clean(wanted.name)
+    who.language = wanted.language or who.language
+    if wanted.timezone is not None:
+        who.timezone = _zone(wanted.timezone)
+    if wanted.hour is not None:
+        who.hour = wanted.hour if wanted.hour >= 0 else None
+    await session.flush()
+    return who
+
+
+async def _choose(
+    session: AsyncSession, who: Subscriber, slugs: Sequence[str], origin: Origin, now: datetime
+) -> None:
+    if not slugs:
+        await subscribe.leave(session, who, None, origin, now)
+    elif who.state == State.PENDING:
+        wanted = await issues.chosen(session, slugs)
+        await store.choose(session, who.id or 0, [one.id or 0 for one in wanted], now)
+        store.note(session, who, "changed", origin, now, " ".join(one.slug for one in wanted))
+    elif who.state == State.ENDED:
+        raise Conflict(f"The reader has ended ({who.reason}); only they can come back, by signing up again.")
+    else:
+        await subscribe.change(session, who, slugs, who.language, origin, now)
+
+
+def _zone(written: str) -> str | None:
+    try:
+        return cells.zone(written) if written else None
+    except ValueError as error:
+        raise Invalid(f"{error}.", [Fault(str(error), field="timezone")]) from None
+
+
+async def by_address(session: AsyncSession, written: str) -> Subscriber:
+    """Return the reader with this address; raises Invalid for what is no address, NotFound."""
+    who = await store.by_key(session, addresses.accept(written).key)
+    if who is None:
+        raise NotFound("There is no reader with this address.")
+    return who
+
+
+async def record(session: AsyncSession, who: Subscriber) -> dict[str, Any]:
+    """Return all that is known of a reader: as `view`, with what they did and why they must not be mailed."""
+    barred = await suppression.find(session, who.address_hash)
+    proofs = [
+        {"at": one.at, "kind": one.kind, "source": one.source, "editions": one.editions.split()}
+        for one in await store.proofs(session, who.id or 0)
+    ]
+    return (await view(session, [who]))[0] | {
+        "suppressed": barred.reason if barred else None,
+        "consent": proofs,
+    }
+
+
+async def ask_again(session: AsyncSession, who: Subscriber, now: datetime) -> None:
+    """Owe a pending reader the confirmation letter once more; raises Conflict when that is not due."""
+    if who.state != State.PENDING:
+        raise Conflict(f"The reader is {who.state}, so there is nothing to confirm.")
+    barred = await suppression.find(session, who.address_hash)
+    if barred is not None and barred.reason not in suppression.LIFTED_BY_CONFIRMATION:
+        raise Conflict("This address must not be mailed; see `suppressions list` for the reason.")
+    chosen = await store.choices(session, who.id or 0)
+    wanted = [one for one in await issues.editions(session) if one.id in chosen]
+    if not wanted:
+        raise Conflict("The reader has chosen no edition; give them one first.")
+    if not await subscribe.owe_letter(session, who, "confirm", wanted, now):
+        raise Conflict("The reader was asked less than 24 hours ago.")

@@ -1,13 +1,14 @@
 """What an address is: kept as typed, compared by casefold and IDNA, refused at the door when nobody could mail it."""
 
 import hmac
-import unicodedata
 from dataclasses import dataclass
 
-import idna
 from email_validator import EmailNotValidError, validate_email
 
 from app.core.errors import Fault, Invalid
+from app.mail import headers
+
+LONGEST = 1_000  # characters; more is not worth reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +26,17 @@ class Address:
 def accept(raw: str) -> Address:
     """Return the address, or raise Invalid saying what is wrong with it (RFC 5321 §4.1.2, ASCII local part)."""
     typed = raw.strip()
+    if len(typed) > LONGEST:
+        raise _refusal("The address is too long.")
     try:
-        found = validate_email(typed, check_deliverability=False, allow_smtputf8=False)
+        validate_email(typed, check_deliverability=False, allow_smtputf8=False)
+        # What the post office would refuse later is refused now, and one domain is never taken for another.
+        local, _, domain = headers.envelope_address(typed).rpartition("@")
     except EmailNotValidError as error:
-        raise Invalid(
-            "This is not an address that can be mailed; it should look like name@example.com.",
-            [Fault(_without_quotes(str(error)), field="email")],
-        ) from None
-    local, _, domain = typed.rpartition("@")
-    ascii_domain = found.ascii_domain or idna.encode(domain, uts46=True).decode()
-    key = f"{unicodedata.normalize('NFC', local).casefold()}@{ascii_domain.lower()}"
-    return Address(typed, key)
+        raise _refusal(_without_quotes(str(error))) from None
+    except ValueError as error:
+        raise _refusal(f"{str(error)[:1].upper()}{str(error)[1:]}.") from None
+    return Address(typed, f"{local.casefold()}@{domain}")
 
 
 def masked(address: str) -> str:
@@ -43,6 +44,11 @@ def masked(address: str) -> str:
     local, _, domain = address.rpartition("@")
     head, tail = (local[:2], local[-1]) if len(local) > 4 else (local[:1], "")
     return f"{head}***{tail}@{domain}"
+
+
+def _refusal(fault: str) -> Invalid:
+    sentence = "This is not an address that can be mailed; it should look like name@example.com."
+    return Invalid(sentence, [Fault(fault, field="email")])
 
 
 def _without_quotes(message: str) -> str:

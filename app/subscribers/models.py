@@ -1,8 +1,10 @@
-"""Tables: who reads, what they chose, proof that they asked, and whom we must not mail."""
+"""Tables: who reads, what they chose, proof that they asked, whom we must not mail, and files on their way in."""
 
 from datetime import datetime
+from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import CheckConstraint, Index, LargeBinary
+from sqlalchemy import JSON, BigInteger, CheckConstraint, Index, LargeBinary
 from sqlmodel import Field, SQLModel
 
 from app.core.db import UTCDateTime
@@ -49,6 +51,7 @@ class ConsentEvent(SQLModel, table=True):
     """Proof of what a reader did and when: the wording they saw, its language, and a keyed hash of the network."""
 
     __tablename__ = "consent_event"
+    __table_args__ = (Index(None, "kind", "at"),)
 
     id: int | None = Field(default=None, primary_key=True)
     subscriber_id: int = Field(index=True)
@@ -79,3 +82,61 @@ class SuppressionKey(SQLModel, table=True):
 
     id: int = Field(default=1, primary_key=True)
     fingerprint: str = Field(max_length=64)
+
+
+class ImportState(StrEnum):
+    """running → done, or failed; what was taken before a failure stays."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class ImportJob(SQLModel, table=True):
+    """A file of readers on its way in; `position` (bytes) and `line` are where the last committed batch ended."""
+
+    __tablename__ = "import_job"
+    __table_args__ = (
+        CheckConstraint("state IN ('running', 'done', 'failed')", name="state"),
+        Index(None, "state", "id"),
+        {"sqlite_autoincrement": True},  # an id names a file, too: never given twice
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    state: str = Field(default=ImportState.RUNNING, max_length=8)
+    name: str = Field(default="", max_length=200)
+    file: str = Field(max_length=80)  # in the folder of imports, in UTF-8; gone once the job is over
+    size: int = Field(sa_type=BigInteger)
+    position: int = Field(default=0, sa_type=BigInteger)
+    line: int = 0
+    plan: dict[str, Any] = Field(sa_type=JSON)
+    preset: str | None = Field(default=None, max_length=32)
+    columns: dict[str, Any] = Field(sa_type=JSON)
+    counts: dict[str, Any] = Field(sa_type=JSON)
+    problem: str | None = Field(default=None, max_length=300)
+    created_at: datetime = Field(sa_type=UTCDateTime)
+    touched_at: datetime = Field(sa_type=UTCDateTime)
+    finished_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class ImportFault(SQLModel, table=True):
+    """A row that was not taken: its line, what kind of case it is, and why."""
+
+    __tablename__ = "import_fault"
+    __table_args__ = (Index(None, "job_id", "id"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    job_id: int = Field(foreign_key="import_job.id", ondelete="CASCADE")
+    line: int
+    kind: str = Field(max_length=10)
+    message: str = Field(max_length=300)
+
+
+class ImportSeen(SQLModel, table=True):
+    """An address that stood in a file, as 8 bytes of its keyed hash; forgotten when the job is over."""
+
+    __tablename__ = "import_seen"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    job_id: int = Field(primary_key=True)
+    digest: int = Field(sa_type=BigInteger, primary_key=True)

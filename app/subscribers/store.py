@@ -4,15 +4,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, Table, delete, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 from sqlmodel import select as select_model
 
+from app.core.db import upsert
 from app.core.errors import NotFound
 from app.subscribers.addresses import Address
 from app.subscribers.consent import WORDING, State
 from app.subscribers.models import ConsentEvent, Subscriber, Subscription
+
+subscriber: Table = Subscriber.__table__  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +39,23 @@ async def get(session: AsyncSession, subscriber_id: int) -> Subscriber:
     return found
 
 
+async def hold(session: AsyncSession, who: Subscriber) -> None:
+    """Let no other transaction change this subscriber until ours ends, and see them as they are now."""
+    await session.refresh(who, with_for_update=True)
+
+
 async def add(
     session: AsyncSession, address: Address, address_hash: bytes, language: str, source: str, now: datetime
 ) -> Subscriber:
-    """Add a pending subscriber."""
-    row = Subscriber(
-        address=address.typed, address_key=address.key, address_hash=address_hash,
-        language=language, source=source, created_at=now,
-    )  # fmt: skip
-    session.add(row)
-    await session.flush()
-    return row
+    """Add a pending subscriber; of two requests at once for one address the later gets the earlier's row."""
+    values = {
+        "address": address.typed, "address_key": address.key, "address_hash": address_hash, "provider": "",
+        "name": "", "language": language, "state": State.PENDING, "source": source, "created_at": now,
+    }  # fmt: skip
+    await session.execute(upsert(session, subscriber).values(values).on_conflict_do_nothing())
+    return (
+        await session.scalars(select_model(Subscriber).where(Subscriber.address_key == address.key))
+    ).one()
 
 
 async def choices(session: AsyncSession, subscriber_id: int) -> set[int]:
@@ -89,7 +98,12 @@ def note(
 
 
 async def page(
-    session: AsyncSession, after: int, limit: int, q: str = "", state: str | None = None
+    session: AsyncSession,
+    after: int,
+    limit: int,
+    q: str = "",
+    state: str | None = None,
+    edition_id: int | None = None,
 ) -> Sequence[Subscriber]:
     """Return subscribers with an id above `after`, in order, whose address holds `q`."""
     which = (
@@ -99,7 +113,29 @@ async def page(
         which = which.where(col(Subscriber.address_key).contains(q.casefold(), autoescape=True))
     if state:
         which = which.where(Subscriber.state == state)
+    if edition_id is not None:
+        which = which.where(chosen_by(edition_id))
     return (await session.scalars(which)).all()
+
+
+def chosen_by(edition_id: int) -> ColumnElement[bool]:
+    """Return the condition that a subscriber has chosen an edition."""
+    return exists().where(
+        col(Subscription.subscriber_id) == Subscriber.id, col(Subscription.edition_id) == edition_id
+    )
+
+
+async def proofs(session: AsyncSession, subscriber_id: int) -> Sequence[ConsentEvent]:
+    """Return what a subscriber did, in order."""
+    which = select_model(ConsentEvent).where(ConsentEvent.subscriber_id == subscriber_id)
+    return (await session.scalars(which.order_by(col(ConsentEvent.id)))).all()
+
+
+async def remove(session: AsyncSession, subscriber_id: int) -> None:
+    """Delete a subscriber, what they chose, and the proof of it."""
+    await session.execute(delete(Subscription).where(col(Subscription.subscriber_id) == subscriber_id))
+    await session.execute(delete(ConsentEvent).where(col(ConsentEvent.subscriber_id) == subscriber_id))
+    await session.execute(delete(Subscriber).where(col(Subscriber.id) == subscriber_id))
 
 
 async def totals(session: AsyncSession) -> dict[str, int]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
-from app.core.errors import Misconfigured
+from app.core.errors import Misconfigured, NotFound
 from app.subscribers.consent import Reason
 from app.subscribers.models import Suppression, SuppressionKey
 
@@ -34,11 +34,14 @@ async def find(session: AsyncSession, address_hash: bytes) -> Suppression | None
     ).first()
 
 
-async def add(session: AsyncSession, address_hash: bytes, reason: Reason, since: datetime) -> None:
-    """Suppress an address; one that is suppressed already keeps its first reason."""
-    if await find(session, address_hash) is None:
-        session.add(Suppression(address_hash=address_hash, reason=reason, since=since))
+async def add(session: AsyncSession, address_hash: bytes, reason: Reason, since: datetime) -> Suppression:
+    """Suppress an address and return the row; one that is suppressed already keeps its first reason."""
+    found = await find(session, address_hash)
+    if found is None:
+        found = Suppression(address_hash=address_hash, reason=reason, since=since)
+        session.add(found)
         await session.flush()
+    return found
 
 
 async def lift(session: AsyncSession, address_hash: bytes) -> bool:
@@ -53,7 +56,37 @@ async def lift(session: AsyncSession, address_hash: bytes) -> bool:
     return True
 
 
+async def page(session: AsyncSession, after: int, limit: int) -> Sequence[Suppression]:
+    """Return suppressions with an id above `after`, in order."""
+    which = select(Suppression).where(col(Suppression.id) > after).order_by(col(Suppression.id)).limit(limit)
+    return (await session.scalars(which)).all()
+
+
+async def remove(session: AsyncSession, suppression_id: int) -> None:
+    """Lift a suppression on an admin's word; raises NotFound."""
+    found = await session.get(Suppression, suppression_id)
+    if found is None:
+        raise NotFound(f"There is no suppression {suppression_id}; `suppressions list` shows them.")
+    await session.delete(found)
+
+
 async def among(session: AsyncSession, hashes: Sequence[bytes]) -> set[bytes]:
     """Return those of the hashes that are suppressed."""
     which = select(Suppression).where(col(Suppression.address_hash).in_(hashes))
     return {one.address_hash for one in await session.scalars(which)}
+
+
+async def erase(session: AsyncSession, address_hash: bytes, now: datetime) -> bool:
+    """Keep the hash of an erased address and nothing else of it; returns whether it was suppressed before.
+
+    What an editor suppressed stays so: no confirmation may lift it.
+    """
+    found = await find(session, address_hash)
+    if found is None:
+        session.add(Suppression(address_hash=address_hash, reason=Reason.ERASED, since=now))
+    else:
+        found.address, found.note = None, ""
+        if found.reason != Reason.EDITOR:
+            found.reason = Reason.ERASED
+    await session.flush()
+    return found is not None

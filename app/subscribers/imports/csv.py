@@ -1,118 +1,206 @@
-"""Our own CSV, in: a header row with `email` and any of the other columns, then a reader a row."""
+"""Text with columns, in: a header row that says which, then a reader a row; one bad row spoils no other."""
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
-from app.core.errors import Fault, Invalid
+from app.core.errors import Fault
+from app.subscribers.imports import cells, headers
+from app.subscribers.imports.candidate import Candidate, Preset, Table
 
-COLUMNS = (
-    "email", "name", "language", "editions", "status", "timezone", "hour", "created_at", "confirmed_at", "source",
-)  # fmt: skip
-STATUSES = ("pending", "active", "paused", "ended")
-REASONS = ("left", "bounced", "complained", "erased", "editor")
-MOST_COLUMNS = 200
+DELIMITERS = ",;\t"
+SOURCE_LIMIT = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A row that can be read; its address is still unchecked, and None is what the file does not say."""
+class Tape:
+    """Lines as they are read, which can be given back; `offset` (bytes of UTF-8) and `line` are where a row ended."""
 
-    line: int
-    email: str
-    name: str = ""
-    language: str | None = None
-    editions: tuple[str, ...] | None = None
-    status: str = "active"
-    reason: str | None = None
-    timezone: str | None = None
-    hour: int | None = None
-    created_at: datetime | None = None
-    confirmed_at: datetime | None = None
-    source: str | None = None
+    def __init__(self, lines: Iterable[str], offset: int = 0, line: int = 0) -> None:
+        self.offset, self.line = offset, line
+        self._lines = iter(lines)
+        self._back: deque[str] = deque()
+        self._taken: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        """Return the next line, its end included."""
+        text = self._back.popleft() if self._back else next(self._lines)
+        self._taken.append(text)
+        return text
+
+    @property
+    def first(self) -> str:
+        """The first line of this row."""
+        return self._taken[0] if self._taken else ""
+
+    def done(self) -> None:
+        """What was taken is a row."""
+        self.line += len(self._taken)
+        for text in self._taken:
+            self.offset += len(text) if text.isascii() else len(text.encode())
+        self._taken.clear()
+
+    def give_back(self, keep: int) -> None:
+        """Keep so many of the lines of this row, and read the others again."""
+        self._back.extendleft(reversed(self._taken[keep:]))
+        del self._taken[keep:]
 
 
-def read(lines: Iterable[str]) -> Iterator[Candidate | Fault]:
-    """Yield a Candidate for each row that can be read, and a Fault with its line for each that cannot.
+def head(tape: Tape, presets: Mapping[str, Preset]) -> Table:
+    """Read the header row; raises Invalid when it names no address column, or is no row."""
+    found: list[tuple[int, int, str]] = []
+    for delimiter in _announced(tape) or DELIMITERS:
+        row = _first(tape, delimiter)
+        found.append((headers.score(row), len(row), delimiter))
+        tape.give_back(0)
+    best = max(found, key=lambda each: each[:2])
+    row = _first(tape, best[2])
+    tape.done()
+    return headers.understand(row, best[2], presets)
 
-    `lines` keep their line ends, so that a quoted field may hold one. Raises Invalid when the header row has no
-    `email`, names a column twice, or has more than 200.
+
+def _announced(tape: Tape) -> str:
+    """Skip empty lines and Excel's `sep=;`, and return the delimiter that it names."""
+    delimiter = ""
+    for text in tape:
+        line = text.strip("\r\n ")
+        if line[:4].lower() == "sep=" and len(line) == 5:
+            delimiter = line[4]
+        elif line == "sep=":
+            delimiter = "\t"
+        elif line:
+            tape.give_back(0)
+            break
+        tape.done()
+    return delimiter if delimiter in DELIMITERS else ""
+
+
+def _first(tape: Tape, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader(tape, delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return []
+
+
+def records(tape: Tape, delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield each row with the line where it begins, or why it cannot be read; then the next line is tried.
+
+    A quoted beginning such as `"Ann" <a@example.com>` is no CSV (RFC 4180 §2), and is read all the same.
     """
-    reader = csv.reader(lines, strict=True)
+    reader = csv.reader(tape, delimiter=delimiter, strict=True)
+    while True:
+        line = tape.line + 1
+        try:
+            row: list[str] | str | None = next(reader, None)
+        except csv.Error as error:
+            tape.give_back(1)
+            row = _forgiven(tape.first, delimiter) or f"This is no row: {error}."
+        if row is None:
+            return
+        tape.done()
+        yield line, row
+
+
+def _forgiven(line: str, delimiter: str) -> list[str] | None:
+    """Read a line by itself whose quotes come in pairs, though not where they should."""
+    if line.count('"') % 2:
+        return None
     try:
-        header = [name.strip().lower() for name in next(reader, [])]
-        _check(header)
-        while (row := next(reader, None)) is not None:
-            if not any(row):
-                continue
-            if len(row) != len(header):
-                yield Fault(f"This row has {len(row)} fields, the header has {len(header)}.", reader.line_num)
-                continue
-            yield _candidate(reader.line_num, dict(zip(header, row, strict=True)))
-    except csv.Error as error:
-        raise Invalid("The file is not CSV.", [Fault(f"{error}.", reader.line_num)]) from None
+        return next(csv.reader([line], delimiter=delimiter), None)
+    except csv.Error:
+        return None
 
 
-def _check(header: list[str]) -> None:
-    if len(header) > MOST_COLUMNS:
-        raise Invalid(f"The header has {len(header)} columns; at most {MOST_COLUMNS} are read.")
-    if "email" not in header:
-        raise Invalid(
-            "The first line must name the columns, `email` among them.", [Fault("no email column", 1)]
-        )
-    if len(set(header)) != len(header):
-        raise Invalid("The first line names a column twice.", [Fault("a column twice", 1)])
+def read(tape: Tape, table: Table) -> Iterator[Candidate | Fault]:
+    """Yield a Candidate for each row that can be read, and a Fault with its line for each that cannot."""
+    for line, row in records(tape, table.delimiter):
+        if isinstance(row, str):
+            yield Fault(row, line)
+        elif any(row):
+            if len(row) > table.width and not any(row[table.width :]):
+                row = row[: table.width]
+            if len(row) != table.width:
+                yield Fault(f"This row has {len(row)} fields, the header has {table.width}.", line)
+            else:
+                yield _candidate(line, row, table)
 
 
-def _candidate(line: int, row: Mapping[str, str]) -> Candidate | Fault:
-    said = {name: row[name].strip() for name in COLUMNS if row.get(name, "").strip()}
-    status, reason = _status(said.get("status", "active").lower())
+def _candidate(line: int, row: Sequence[str], table: Table) -> Candidate | Fault:
+    said = {
+        field: text for field, at in table.places.items() if (text := cells.calm(row[at].strip(" ")).strip())
+    }
+    email, beside = cells.address_and_name(said.get("email", ""))
     try:
-        if status not in STATUSES:
-            raise ValueError(f"“{status[:20]}” is no status; there are: {', '.join(STATUSES)}")
+        status, reason, until = _standing(said, table)
         return Candidate(
             line=line,
-            email=said.get("email", ""),
-            name=said.get("name", "")[:120],
-            language=said.get("language"),
-            editions=tuple(said["editions"].split()) if "editions" in said else None,
+            email=email,
+            name=_name(said) or beside,
+            language=cells.language(said["language"]) if "language" in said else None,
+            editions=_words(said["editions"]) if "editions" in said else None,
             status=status,
             reason=reason,
-            timezone=said.get("timezone"),
-            hour=_hour(said.get("hour")),
-            created_at=_moment("created_at", said.get("created_at")),
-            confirmed_at=_moment("confirmed_at", said.get("confirmed_at")),
-            source=said.get("source"),
+            paused_until=until,
+            timezone=_zone(said, table),
+            hour=cells.hour(said["hour"]) if "hour" in said else None,
+            created_at=_moment("created_at", said, table),
+            confirmed_at=_moment("confirmed_at", said, table),
+            source=cells.clean(said["source"])[:SOURCE_LIMIT] if "source" in said else None,
         )
     except ValueError as error:
         return Fault(f"{error}.", line)
 
 
-def _status(written: str) -> tuple[str, str | None]:
-    """Read `ended (bounced)` or `ended bounced` as well as a bare reason."""
-    words = written.replace("(", " ").replace(")", " ").replace(":", " ").split()
-    if len(words) == 1 and words[0] in REASONS:
-        return "ended", words[0]
-    if len(words) == 2 and words[0] == "ended" and words[1] in REASONS:
-        return "ended", words[1]
-    return " ".join(words), "left" if words == ["ended"] else None
+def _name(said: Mapping[str, str]) -> str:
+    if "name" in said:
+        return cells.clean(said["name"])
+    given, family = said.get("first_name", ""), said.get("last_name", "")
+    # A Chinese name is written together, the family first.
+    both = f"{family}{given}" if "一" <= family[:1] <= "鿿" else f"{given} {family}"
+    return cells.clean(both)
 
 
-def _hour(written: str | None) -> int | None:
-    if written is None:
-        return None
-    hour = int(written) if written.isdecimal() and len(written) <= 2 else 24
-    if hour > 23:
-        raise ValueError("an hour is 0 to 23")
-    return hour
+def _words(written: str) -> tuple[str, ...]:
+    for mark in ",;、，；":
+        written = written.replace(mark, " ")
+    return tuple(dict.fromkeys(written.split()))
 
 
-def _moment(name: str, written: str | None) -> datetime | None:
-    if written is None:
+def _standing(said: Mapping[str, str], table: Table) -> tuple[str, str | None, datetime | None]:
+    """Return state, reason and pause; what forbids mail outranks what the status says."""
+    why = said.get("why_left", "").casefold()
+    if cells.is_true(said.get("complained", "")) or any(
+        word in why for word in ("spam", "abuse", "complain")
+    ):
+        return "ended", "complained", None
+    if cells.is_true(said.get("bounced", "")):
+        return "ended", "bounced", None
+    if cells.is_true(said.get("left", "")) or not cells.is_true(said.get("subscribed", "yes")):
+        return "ended", "left", None
+    return cells.status(said.get("status", table.standing), table.statuses)
+
+
+def _zone(said: Mapping[str, str], table: Table) -> str | None:
+    if "timezone" not in said:
         return None
     try:
-        moment = datetime.fromisoformat(written)
+        return cells.zone(said["timezone"])
     except ValueError:
-        raise ValueError(f"{name} needs a time such as 2026-10-26T08:00:00Z") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if table.is_ours:
+            raise
+        return None
+
+
+def _moment(name: str, said: Mapping[str, str], table: Table) -> datetime | None:
+    """Return a time; another system's that cannot be read is no reason to lose a reader."""
+    if name not in said:
+        return None
+    try:
+        return cells.moment(said[name])
+    except ValueError as error:
+        if table.is_ours:
+            raise ValueError(f"{name}: {error}") from None
+        return None
