@@ -17,12 +17,15 @@ from starlette.responses import HTMLResponse, Response
 from app.core.config import Settings, is_loopback
 from app.core.errors import NotFound
 from app.edge import InHouse, Reading, clock
-from app.web.pages import pages
+from app.web.pages import headers, page_router, pages
 
 KEPT = 500
 HOST = "127.0.0.1"
 LARGEST = 32 * 1024 * 1024
-FRAME_CSP = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox allow-popups"
+FRAME_CSP = (
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox allow-popups "
+    "allow-popups-to-escape-sandbox"  # or the button of a page that opens would do nothing
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,10 @@ class Mail:
     def part(self, kind: str) -> str:
         """Return the `plain` or `html` part, or an empty text."""
         found = self.parsed.get_body((kind,))
-        return str(found.get_content()) if found is not None else ""
+        try:
+            return str(found.get_content()) if found is not None else ""
+        except (LookupError, ValueError):  # a charset or an encoding that there is not
+            return self.source
 
     def holds(self, words: str) -> bool:
         """Tell whether address or subject hold these words."""
@@ -77,12 +83,12 @@ class Mailbox:
         self._count = 0
         self._server: asyncio.Server | None = None
 
-    async def open(self) -> int:
-        """Listen, and return the port."""
+    async def open(self, port: int = 0) -> int:
+        """Listen on a port of loopback, a free one for 0, and return it."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._session, HOST, 0)
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        self._server = await loop.create_server(self._session, HOST, port)
+        taken: int = self._server.sockets[0].getsockname()[1]
+        return taken
 
     async def close(self) -> None:
         """Stop listening."""
@@ -108,17 +114,27 @@ def wanted(settings: Settings) -> bool:
     return any(url.scheme == "mailbox" for url in settings.relay_urls)
 
 
+def port_of(settings: Settings) -> int:
+    """Return the port that the settings give the embedded mailbox, 0 for a free one."""
+    return next(url.port for url in settings.relay_urls if url.scheme == "mailbox")
+
+
 def pointed_at(settings: Settings, port: int) -> Settings:
     """Return the settings with the mailbox's port in place of `mailbox:`."""
     urls = [
-        url if not url.startswith("mailbox:") else f"smtp+plain://{HOST}:{port}" for url in settings.relays
+        url if not url.startswith("mailbox:") else f"smtp+plain://{HOST}:{port}{_options(url)}"
+        for url in settings.relays
     ]
     return settings.model_validate(settings.model_dump() | {"relays": tuple(urls)})
 
 
+def _options(url: str) -> str:
+    return "".join(url.partition("?")[1:])
+
+
 def router(box: Mailbox) -> APIRouter:
     """Return the pages of a mailbox."""
-    routes = APIRouter(prefix="/mailbox")
+    routes = page_router("/mailbox")
 
     @routes.get("")
     async def show_all(request: Request, session: Reading, at: InHouse, q: str = "") -> Response:
@@ -136,16 +152,22 @@ def router(box: Mailbox) -> APIRouter:
         return shown.respond("mailbox_mail.html", {"mail": _shown(box, number), "part": part}, private=True)
 
     @routes.get("/{number}/html")
-    async def show_html(request: Request, number: int) -> Response:
+    async def show_html(request: Request, at: InHouse, number: int) -> Response:
         _require_loopback(request)
         html = _find(box, number).part("html").replace("<head>", '<head><base target="_blank">', 1)
-        return HTMLResponse(html, headers={"Content-Security-Policy": FRAME_CSP, "Cache-Control": "no-store"})
+        found = headers(at.settings.base_url, private=True) | {
+            "Content-Security-Policy": FRAME_CSP,
+            "X-Frame-Options": "SAMEORIGIN",
+        }
+        return HTMLResponse(html, headers=found)
 
     return routes
 
 
 def _require_loopback(request: Request) -> None:
-    if request.client is None or not is_loopback(request.client.host):
+    # What a proxy on this machine passes on comes from loopback too, and is not from here.
+    is_passed_on = "x-forwarded-for" in request.headers or "forwarded" in request.headers
+    if request.client is None or not is_loopback(request.client.host) or is_passed_on:
         raise NotFound("The mailbox is shown on this machine only.")
 
 

@@ -2,13 +2,15 @@
 
 import ipaddress
 import os
+import re
 import secrets
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from email_validator import EmailNotValidError, validate_email
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -17,12 +19,14 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
 from app.core.errors import Misconfigured
 from app.core.relay_url import RelayUrl
 from app.core.relay_url import parse as parse_relay
 
 PREFIX = "BROADSHEET_"
+DOMAIN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", re.IGNORECASE)
 SECRETS = ("secret_key", "suppression_key", "database_url", "relays")
 
 
@@ -30,7 +34,14 @@ def _words(value: object) -> object:
     return tuple(value.split()) if isinstance(value, str) else value
 
 
+def _domain(value: str) -> str:
+    if value and not DOMAIN.fullmatch(value):
+        raise ValueError("must be a domain such as news.example.com")
+    return value.lower()
+
+
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+Domain = Annotated[str, AfterValidator(_domain)]
 
 
 class SecretFiles(PydanticBaseSettingsSource):
@@ -39,7 +50,11 @@ class SecretFiles(PydanticBaseSettingsSource):
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002
         """Return the content of the file that the environment names for this field."""
         path = os.environ.get(f"{PREFIX}{field_name.upper()}_FILE")
-        return (Path(path).read_text(encoding="utf-8").strip() if path else None), field_name, False
+        try:
+            found = Path(path).read_text(encoding="utf-8").strip() if path else None
+        except (OSError, UnicodeDecodeError):
+            raise Misconfigured(f"A secret's file cannot be read: {path}") from None
+        return found, field_name, False
 
     def __call__(self) -> dict[str, Any]:
         """Return every secret that comes from a file."""
@@ -55,13 +70,13 @@ class Settings(BaseSettings):
     )
 
     name: str = Field("Broadsheet", min_length=1, max_length=80)
-    database_url: str = "sqlite:///var/broadsheet.db"
+    database_url: str = Field("sqlite:///var/broadsheet.db", repr=False)
     base_url: str = "http://127.0.0.1:8000"
     secret_key: Words = Field((), repr=False)
     suppression_key: str = Field("", repr=False)
     relays: Words = Field(("mailbox:",), repr=False)
-    mail_domain: str = ""
-    bounce_domain: str | None = None
+    mail_domain: Domain = ""
+    bounce_domain: Domain | None = None
     postal_address: str = ""
     contact: str = ""
     templates: Path | None = None
@@ -90,15 +105,42 @@ class Settings(BaseSettings):
     def _known_database(cls, url: str) -> str:
         if not url.startswith(("sqlite:///", "postgresql://")):
             raise ValueError("must start with sqlite:/// or postgresql://")
+        try:
+            make_url(url)
+        except (ValueError, ArgumentError):  # whose words quote the URL, password and all
+            raise ValueError(
+                "cannot be read; in a password write / as %2F, @ as %40, : as %3A and # as %23"
+            ) from None
         return url
 
     @field_validator("base_url")
     @classmethod
     def _sound_base(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        if not _is_web_address(url):
             raise ValueError("must be a web address such as https://news.example.com")
         return url.rstrip("/")
+
+    @field_validator("bounce_domain")
+    @classmethod
+    def _perhaps_none(cls, domain: str | None) -> str | None:
+        return domain or None
+
+    @field_validator("contact")
+    @classmethod
+    def _sound_contact(cls, contact: str) -> str:
+        try:
+            if contact:
+                validate_email(contact, check_deliverability=False, allow_smtputf8=False)
+        except EmailNotValidError:
+            raise ValueError("must be one address, such as editors@example.com") from None
+        return contact
+
+    @field_validator("templates")
+    @classmethod
+    def _there(cls, folder: Path | None) -> Path | None:
+        if folder is not None and not folder.is_dir():
+            raise ValueError("must be a folder that is there")
+        return folder
 
     @field_validator("relays")
     @classmethod
@@ -126,6 +168,8 @@ class Settings(BaseSettings):
                 faults.append("SECRET_KEY is needed: openssl rand -hex 32")
             if not self.suppression_key:
                 faults.append("SUPPRESSION_KEY is needed, and never changes: openssl rand -hex 32")
+            if not self.mail_domain and not DOMAIN.fullmatch(self.host):
+                faults.append("MAIL_DOMAIN is needed, since the host of BASE_URL is no domain")
         if any(len(key) < 32 for key in (*self.secret_key, self.suppression_key) if key):
             faults.append("SECRET_KEY and SUPPRESSION_KEY need 32 characters or more: openssl rand -hex 32")
         if any(not is_loopback(relay.host) for relay in self.relay_urls if relay.scheme != "mailbox"):
@@ -165,6 +209,15 @@ class Settings(BaseSettings):
         return Path(url.database).parent if is_file and url.database else Path("var")
 
 
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        return False
+    return named and parts.username is None and not parts.query and not parts.fragment
+
+
 def is_loopback(host: str) -> bool:
     """Tell whether a host names this machine only."""
     if host == "localhost":
@@ -180,9 +233,8 @@ def load(**given: object) -> Settings:
     try:
         settings = Settings(**given)  # type: ignore[arg-type]
     except ValidationError as error:
-        raise Misconfigured(_one_screen(error)) from None
-    except OSError as error:
-        raise Misconfigured(f"A secret's file cannot be read: {error.filename}") from None
+        lines = [*_lines(error), *_beyond(error, given)]
+        raise Misconfigured("\n".join(["These settings need a change:", *lines])) from None
     update: dict[str, object] = {}
     if not settings.secret_key:
         update["secret_key"] = (_kept(settings.data_dir / "secret_key"),)
@@ -202,10 +254,21 @@ def _kept(path: Path) -> str:
     return path.read_text(encoding="ascii").strip()
 
 
-def _one_screen(error: ValidationError) -> str:
-    lines = ["These settings need a change:"]
+def _beyond(error: ValidationError, given: dict[str, object]) -> list[str]:
+    """Return what else is wrong: rules between settings are judged only once each setting is sound by itself."""
+    faulty = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
+    defaults = {name: Settings.model_fields[name].get_default() for name in faulty}
+    named = tuple(f"  {PREFIX}{name.upper()} " for name in faulty)
+    try:
+        Settings(**(given | defaults))  # type: ignore[arg-type]
+    except ValidationError as more:
+        return [line for line in _lines(more) if named and not line.startswith(named)]
+    return []
+
+
+def _lines(error: ValidationError) -> list[str]:
+    lines = []
     for fault in error.errors(include_url=False, include_input=False):
         name = f"{PREFIX}{str(fault['loc'][0]).upper()} " if fault["loc"] else PREFIX
-        message = fault["msg"].removeprefix("Value error, ")
-        lines += [f"  {name}{line}" for line in message.splitlines()]
-    return "\n".join(lines)
+        lines += [f"  {name}{line}" for line in fault["msg"].removeprefix("Value error, ").splitlines()]
+    return lines

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-DEFAULT_PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25, "mailbox": 1025}
+DEFAULT_PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25, "mailbox": 0}  # 0: a free one
 
 _LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*\.?")
@@ -50,8 +50,8 @@ def parse(text: str) -> RelayUrl:
     """One relay address as a RelayUrl. Raises ValueError with one sentence that shows no part of a password.
 
     smtp:// is STARTTLS that must succeed (port 587, RFC 6409), smtps:// is TLS from the first byte (465,
-    RFC 8314 §3.3), smtp+plain:// has no TLS (25), `mailbox:` is the embedded mailbox on loopback (1025,
-    or `mailbox:PORT`). User name and password are percent-encoded, an IPv6 host stands in brackets.
+    RFC 8314 §3.3), smtp+plain:// has no TLS (25), `mailbox:` is the embedded mailbox on a free port of
+    loopback, or on PORT with `mailbox:PORT`). User name and password are percent-encoded, an IPv6 host stands in brackets.
     """
     scheme, colon, rest = text.strip().partition(":")
     scheme = scheme.lower()

@@ -50,10 +50,10 @@ class Signer:
 
     def sign(self, purpose: Purpose, subscriber_id: int, scope: int = 0) -> str:
         """Return the 32 characters for a subscriber (< 2**40) and a scope (< 2**16)."""
+        if not 0 <= subscriber_id < 1 << 40 or not 0 <= scope < 1 << 16:
+            raise ValueError("a token cannot hold such a number")
         key = self._keys[0]
         packed = (_key_id(key) << 60) | (purpose << 56) | (subscriber_id << 16) | scope
-        if subscriber_id >= 1 << 40 or scope >= 1 << 16:
-            raise ValueError("a token cannot hold so large a number")
         head = packed.to_bytes(8, "big")
         return urlsafe_b64encode(head + _mac(key, head)).decode()
 

@@ -51,6 +51,7 @@ async def ask(session: AsyncSession, settings: Settings, request: Request, now: 
     who = await store.by_key(session, address.key)
     if who is None:
         who = await store.add(session, address, address_hash, request.language, request.origin.source, now)
+    await store.hold(session, who)
     if who.state in (Consent.ACTIVE, Consent.PAUSED):
         await owe_letter(session, who, "manage", wanted, now)
         return
@@ -88,12 +89,15 @@ async def confirm(session: AsyncSession, subscriber_id: int, origin: Origin, now
     Raises Conflict when the reader has left since, or an editor's suppression stands.
     """
     who = await store.get(session, subscriber_id)
+    await store.hold(session, who)
     if who.state in (Consent.ACTIVE, Consent.PAUSED):
         return who
     if who.state != Consent.PENDING or not await suppression.lift(session, who.address_hash):
         raise Conflict("This link is not good any more. Subscribe again, and a new one is on its way.")
     await admit(session, who, origin, now)
-    store.note(session, who, "confirmed", origin, now)
+    chosen = await store.choices(session, subscriber_id)
+    names = [one.slug for one in await issues.editions(session) if one.id in chosen]
+    store.note(session, who, "confirmed", origin, now, " ".join(names))
     return who
 
 
@@ -112,6 +116,7 @@ async def change(
 
     Ticking none is leaving. Raises Conflict for somebody who is no reader (any more).
     """
+    await store.hold(session, who)
     if who.state not in (Consent.ACTIVE, Consent.PAUSED):
         raise Conflict("You have left. Subscribe again on the front page to come back.")
     wanted = await issues.chosen(session, slugs)
@@ -127,6 +132,7 @@ async def leave(
     session: AsyncSession, who: Subscriber, edition_id: int | None, origin: Origin, now: datetime
 ) -> None:
     """Stop one edition (or all, for None) at once; what is still owed of it is withdrawn. Twice is harmless."""
+    await store.hold(session, who)
     had = await store.choices(session, who.id or 0)
     dropped = had if edition_id is None else had & {edition_id}
     if dropped:
@@ -142,6 +148,7 @@ async def switch(
     session: AsyncSession, who: Subscriber, old: int, new: int, origin: Origin, now: datetime
 ) -> None:
     """Take one edition in place of another."""
+    await store.hold(session, who)
     if who.state not in (Consent.ACTIVE, Consent.PAUSED):
         raise Conflict("You have left. Subscribe again on the front page to come back.")
     had = await store.choices(session, who.id or 0)

@@ -1,28 +1,28 @@
-"""Published issues, for everybody: the archive, one issue, its source text, the stylesheet."""
+"""Published issues, for everybody: the archive, one issue, its source text; and the stylesheet."""
 
 from datetime import date
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from sqlmodel import select
 from starlette.responses import PlainTextResponse, Response
 
 from app.core.errors import NotFound
 from app.edge import House, InHouse, Reading
 from app.issues import sources, store
+from app.issues.document import Document
 from app.issues.models import Edition, Issue, IssueState
-from app.web.pages import Pages, pages, stylesheet
+from app.web.pages import Pages, headers, page_router, pages, stylesheet
 
-router = APIRouter()
+router = page_router()
 
 
 @router.get("/style.css")
-async def style(session: Reading) -> Response:
+async def style(session: Reading, at: InHouse) -> Response:
     """Return the stylesheet; its address changes with its content."""
     css = stylesheet(await store.editions(session))
-    return Response(
-        css, media_type="text/css", headers={"Cache-Control": "public, max-age=31536000, immutable"}
-    )
+    forever = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(css, media_type="text/css", headers=headers(at.settings.base_url, False) | forever)
 
 
 @router.get("/archive")
@@ -39,15 +39,17 @@ async def of_edition(request: Request, session: Reading, at: InHouse, slug: str)
 
 
 @router.get("/archive/{slug}/{day}")
-async def one_issue(request: Request, session: Reading, at: InHouse, slug: str, day: date) -> Response:
+async def one_issue(request: Request, session: Reading, at: InHouse, slug: str, day: str) -> Response:
     """Show an issue."""
     edition, issue = await _published(session, slug, day)
     text = await store.text(session, issue, None)
     shown = await pages(session, at, request)
     past, future = await store.neighbours(session, issue)
     base = f"{at.settings.base_url}/archive/{slug}"
+    document = sources.parse(text.source, text.format)
     context = {
-        "document": sources.parse(text.source, text.format),
+        "document": document,
+        "references": await _references(session, shown, document),
         "edition": _as_shown(shown, edition),
         "issue_date": issue.date,
         "subject": text.subject,
@@ -62,20 +64,44 @@ async def one_issue(request: Request, session: Reading, at: InHouse, slug: str, 
 
 
 @router.get("/source/{slug}/{day}.txt")
-async def source(session: Reading, slug: str, day: date) -> Response:
+async def source(session: Reading, at: InHouse, slug: str, day: str) -> Response:
     """Return an issue's text as it was handed in."""
     _, issue = await _published(session, slug, day)
     text = await store.text(session, issue, None)
-    return PlainTextResponse(text.source, headers={"X-Content-Type-Options": "nosniff"})
+    return PlainTextResponse(text.source, headers=headers(at.settings.base_url, False))
 
 
-async def _published(session: Reading, slug: str, day: date) -> tuple[Edition, Issue]:
+async def _published(session: Reading, slug: str, day: str) -> tuple[Edition, Issue]:
     edition = await store.edition(session, slug)
-    which = select(Issue).where(Issue.edition_id == edition.id, Issue.date == day)
+    which = select(Issue).where(Issue.edition_id == edition.id, Issue.date == _date(day))
     issue = (await session.scalars(which.where(Issue.state == IssueState.PUBLISHED))).first()
     if issue is None:
         raise NotFound("There is no such issue.")
     return edition, issue
+
+
+async def _references(session: Reading, shown: Pages, document: Document) -> list[tuple[str, str]]:
+    """Return the issues that a text names, as it names them, each with its page; what is no page is left out."""
+    known = {name: one for one in shown.editions for name in (one["slug"], one["label"].casefold())}
+    found = []
+    for named in document.cross_references:
+        edition = known.get(named.word.casefold())
+        issue = await store.numbered(session, edition["id"], named.date) if edition else None
+        if edition and issue and issue.state == IssueState.PUBLISHED:
+            url = f"{shown.house.settings.base_url}/archive/{edition['slug']}/{named.date}{shown.keep}"
+            found += [(f"{named.date}{gap}{named.word}", url) for gap in (" ", "")]
+    return found
+
+
+def _date(written: str) -> date:
+    """Return the day of an address, written in the one way that our links have it; raise NotFound."""
+    try:
+        day = date.fromisoformat(written)
+    except ValueError:
+        day = None
+    if day is None or day.isoformat() != written:
+        raise NotFound("There is no such issue.")
+    return day
 
 
 async def _list(session: Reading, at: House, shown: Pages, edition: Edition | None) -> Response:

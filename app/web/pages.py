@@ -1,11 +1,13 @@
 """Page templates, the language of a page, and the headers that every page carries."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
+from urllib.parse import quote, urlsplit
 
-from fastapi import Request
+from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -17,11 +19,21 @@ from app.edge import House, new_error_id
 from app.issues import cadence, store
 from app.issues.models import Edition
 
-CSP = (
-    "default-src 'none'; style-src 'self'; form-action 'self'; frame-src 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
-)
 DEFAULT_ACCENTS = ("#b4371e", "#f08a6e")
+
+
+class Page(APIRoute):
+    """A route whose GET answers HEAD as well (RFC 9110 §9.3.2), which FastAPI's own does not."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
+        super().__init__(path, endpoint, **settings)
+        if self.methods and "GET" in self.methods:
+            self.methods.add("HEAD")
+
+
+def page_router(prefix: str = "") -> APIRouter:
+    """Return a router for pages."""
+    return APIRouter(prefix=prefix, route_class=Page)
 
 
 def _environment(language: str) -> Environment:
@@ -47,7 +59,9 @@ def language_of(request: Request, preferred: str | None = None) -> str:
     asked = request.query_params.get("language", "")
     if asked in i18n.LANGUAGES:
         return asked
-    return preferred or i18n.negotiate(request.headers.get("accept-language"))
+    if preferred in i18n.LANGUAGES:
+        return preferred
+    return i18n.negotiate(request.headers.get("accept-language"))
 
 
 def stylesheet(editions: Sequence[Edition]) -> str:
@@ -64,6 +78,8 @@ class Pages:
         self, house: House, request: Request, editions: Sequence[Edition], language: str, today: date
     ) -> None:
         self.house, self.request, self.language = house, request, language
+        # Not from request.url, which the Host header has a hand in.
+        self.here = quote(request.scope["path"])
         self.editions = [_shown(edition, today) for edition in editions]
         self.version = hashlib.sha256(stylesheet(editions).encode()).hexdigest()[:12]
 
@@ -89,7 +105,7 @@ class Pages:
             "publication": self.house.settings.name,
             "base_url": base,
             "style_url": f"{base}/style.css?v={self.version}",
-            "this_url": self.request.url.path,
+            "this_url": self.here,
             "editions": self.editions,
             "contact": self.house.settings.contact,
             "noindex": private,
@@ -114,7 +130,7 @@ class Pages:
 def headers(base_url: str, private: bool) -> dict[str, str]:
     """Return the headers of every page."""
     found = {
-        "Content-Security-Policy": CSP,
+        "Content-Security-Policy": policy(base_url),
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
         "Referrer-Policy": "no-referrer" if private else "strict-origin-when-cross-origin",
@@ -124,6 +140,16 @@ def headers(base_url: str, private: bool) -> dict[str, str]:
     if base_url.startswith("https://"):
         found["Strict-Transport-Security"] = "max-age=31536000"
     return found
+
+
+def policy(base_url: str) -> str:
+    """Return what a page may load: our stylesheet and forms, by whichever name of this host it was opened."""
+    parts = urlsplit(base_url)
+    ours = f"'self' {parts.scheme}://{parts.netloc}"
+    return (
+        f"default-src 'none'; style-src {ours}; form-action {ours}; frame-src 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    )
 
 
 async def pages(session: AsyncSession, house: House, request: Request, preferred: str | None = None) -> Pages:

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from app.core import i18n
-from app.core.errors import NotFound
+from app.core.errors import Conflict, NotFound
 from app.core.tokens import Purpose
 from app.edge import InHouse, Reading, Writing
 from app.flows import subscribe
@@ -14,10 +14,10 @@ from app.issues import store as issues
 from app.subscribers import addresses, store
 from app.subscribers.consent import State
 from app.subscribers.models import Subscriber
-from app.web.pages import Pages, pages
+from app.web.pages import Pages, page_router, pages
 from app.web.subscribe import origin, reader_of
 
-router = APIRouter()
+router = page_router()
 
 
 @router.get("/p/{token}")
@@ -28,7 +28,7 @@ async def show_preferences(
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
     shown = await pages(session, at, request, who.language)
     if who.state not in (State.ACTIVE, State.PAUSED):
-        return shown.note("gone", 200, _front(at.settings.base_url, shown))
+        return _gone(shown, 200)
     chosen = await store.choices(session, who.id or 0)
     context = {
         "address": addresses.masked(who.address),
@@ -55,12 +55,18 @@ async def change(
     """Give the reader the editions they ticked; none is leaving."""
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
     chosen_language = language if language in i18n.LANGUAGES else who.language
-    await subscribe.change(
-        session, who, editions, chosen_language, origin(request, at, "preferences"), at.now()
-    )
+    came_from = origin(request, at, "preferences")
+    shown = await pages(session, at, request, chosen_language)
+    changes_language = chosen_language != who.language
+    try:
+        await subscribe.change(session, who, editions, chosen_language, came_from, at.now())
+    except Conflict:
+        return _gone(shown)
     if not editions:
-        return _left(await pages(session, at, request, who.language), who, None)
-    return RedirectResponse(f"{at.settings.base_url}/p/{token}?saved=1", 303)
+        return _left(shown, who, None)
+    # The page goes on in the language of its address, unless it is the language that they have just changed.
+    keep = "" if changes_language else shown.keep.replace("?", "&")
+    return RedirectResponse(f"{at.settings.base_url}/p/{token}?saved=1{keep}", 303)
 
 
 @router.post("/p/{token}/leave")
@@ -68,7 +74,9 @@ async def leave_all(request: Request, session: Writing, at: InHouse, token: str)
     """Stop everything."""
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
     await subscribe.leave(session, who, None, origin(request, at, "preferences"), at.now())
-    return _left(await pages(session, at, request, who.language), who, None)
+    shown = await pages(session, at, request, who.language)
+    shown.here = shown.here.removesuffix("/leave")  # which nobody can open: in the other language, this is
+    return _left(shown, who, None)
 
 
 @router.get("/u/{token}")
@@ -110,10 +118,17 @@ async def unsubscribe(
     came_from = origin(request, at, "unsubscribe")
     if instead is not None:
         other = await issues.edition(session, instead)
-        await subscribe.switch(session, who, edition_id, other.id or 0, came_from, at.now())
+        try:
+            await subscribe.switch(session, who, edition_id, other.id or 0, came_from, at.now())
+        except Conflict:
+            return _gone(shown)
         return shown.note("switched", edition=other.name)
     await subscribe.leave(session, who, edition_id, came_from, at.now())
     return _left(shown, who, _edition(shown, edition_id))
+
+
+def _gone(shown: Pages, status: int = 409) -> Response:
+    return shown.note("gone", status, _front(shown.house.settings.base_url, shown))
 
 
 def _left(shown: Pages, who: Subscriber, edition: dict[str, Any] | None) -> Response:

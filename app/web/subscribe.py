@@ -4,13 +4,13 @@ import hmac
 import ipaddress
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
 from fastapi import Form as FormBody
+from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse, Response
 
-from app.core import i18n, tokens
-from app.core.errors import Invalid, NotFound
+from app.core import tokens
+from app.core.errors import Conflict, Invalid, NotFound
 from app.core.tokens import Purpose
 from app.edge import House, InHouse, Reading, Writing
 from app.flows import subscribe
@@ -18,9 +18,9 @@ from app.issues import store as issues
 from app.subscribers import addresses, store
 from app.subscribers.models import Subscriber
 from app.subscribers.store import Origin
-from app.web.pages import Pages, pages
+from app.web.pages import Pages, page_router, pages
 
-router = APIRouter()
+router = page_router()
 
 RECENT = 6
 
@@ -37,7 +37,7 @@ async def home(request: Request, session: Reading, at: InHouse) -> Response:
 class Form(BaseModel):
     """What the form sends; `website` is what only a robot fills in."""
 
-    email: str = Field(default="", max_length=1000)
+    email: str = ""  # its length is judged with the rest of it
     editions: list[str] = Field(default=[], max_length=50)
     language: str = Field(default="", max_length=8)
     website: str = Field(default="", max_length=1000)
@@ -46,7 +46,8 @@ class Form(BaseModel):
 @router.post("/subscribe")
 async def ask(request: Request, session: Writing, at: InHouse, form: Annotated[Form, FormBody()]) -> Response:
     """Take a request from the form; the answer is the same for every address that can be mailed."""
-    shown = await pages(session, at, request, form.language if form.language in i18n.LANGUAGES else None)
+    shown = await pages(session, at, request, form.language)
+    shown.here = "/"  # where the other language is; nobody can open this address
     if form.website:
         return shown.note("inbox")
     wanted = subscribe.Request(form.email, form.editions, shown.language, origin(request, at, "form"))
@@ -63,7 +64,7 @@ async def show_confirmation(request: Request, session: Reading, at: InHouse, tok
     who = await _asked(session, at, token)
     shown = await pages(session, at, request, who.language if who else None)
     if who is None:
-        return shown.note("stale", 410)
+        return _stale(shown)
     chosen = await store.choices(session, who.id or 0)
     asked = [one for one in shown.editions if one["id"] in chosen]
     context = {"address": addresses.masked(who.address), "asked": asked, "action": "", "refuse_action": None}
@@ -74,11 +75,15 @@ async def show_confirmation(request: Request, session: Reading, at: InHouse, tok
 async def confirm(request: Request, session: Writing, at: InHouse, token: str) -> Response:
     """Make the reader active and show their preferences."""
     who = await _asked(session, at, token)
+    shown = await pages(session, at, request, who.language if who else None)
     if who is None:
-        return (await pages(session, at, request)).note("stale", 410)
-    await subscribe.confirm(session, who.id or 0, origin(request, at, who.source), at.now())
+        return _stale(shown)
+    try:
+        await subscribe.confirm(session, who.id or 0, origin(request, at, who.source), at.now())
+    except Conflict:
+        return _stale(shown, 409)
     token = at.composer.signer.sign(Purpose.PREFERENCES, who.id or 0)
-    return RedirectResponse(f"{at.settings.base_url}/p/{token}?saved=1", 303)
+    return RedirectResponse(f"{at.settings.base_url}/p/{token}?saved=1{shown.keep.replace('?', '&')}", 303)
 
 
 async def reader_of(session: Reading, at: House, token: str, purpose: Purpose) -> tuple[Subscriber, int]:
@@ -97,9 +102,11 @@ def origin(request: Request, at: House, source: str) -> Origin:
 def network_hash(host: str, at: House) -> bytes | None:
     """Return the keyed hash (32 bytes) of the network that an address is in, or None where there is none."""
     try:
-        address = ipaddress.ip_address(host)
+        address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return None
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address
     network = ipaddress.ip_network(f"{address}/{24 if address.version == 4 else 64}", strict=False)
     return hmac.digest(at.settings.suppression_key.encode(), f"network:{network}".encode(), "sha256")
 
@@ -112,6 +119,11 @@ async def _asked(session: Reading, at: House, token: str) -> Subscriber | None:
     if tokens.is_stale(claim, at.now()):
         return None
     return await store.get(session, claim.subscriber_id)
+
+
+def _stale(shown: Pages, status: int = 410) -> Response:
+    front = f"{shown.house.settings.base_url}/{shown.keep}"
+    return shown.note("stale", status, [(shown.say("web.note.front"), front)])
 
 
 async def _form(
@@ -133,6 +145,5 @@ async def _form(
         "problem": shown.say(problems[faulty]) if faulty else None,
         "problem_field": faulty or "email",
         "recent": recent,
-        "this_url": "/",
     }
     return shown.respond("home.html", context, 422 if faulty else 200)
