@@ -14,7 +14,8 @@ from app.core.errors import BroadsheetError, Misconfigured, Unavailable
 from app.core.jobs import Ear, Wake
 from app.core.relay_url import RelayUrl
 from app.delivery import books, mailings, workers
-from app.flows import deliver, publish
+from app.editors import answers
+from app.flows import deliver, imports, publish
 from app.flows.compose import Composer
 from app.flows.dispatch import Dispatch
 from app.mail.relay import Relay
@@ -46,19 +47,22 @@ class Worker:
         self.relays = [open_relay(url) for url in composer.settings.relay_urls]
         self.dispatch = Dispatch(db, composer, wake, self.relays, now)
         self.id = 0
-        self._problem: str | None = None
+        self._problem: str | None = ""  # what was last said on the mailings; at first nobody knows
+        self._steady_since = 0.0  # loop time of the first heartbeat after a silence
         self._rates: dict[int, float] = {}
+        self._rated_at = float("-inf")  # loop time of the last look at the rates
 
     async def run(self, stop: asyncio.Event, name: str) -> None:
         """Register under `name`, deliver until `stop` is set, finish what is open, and sign off."""
         async with self.db.transaction() as session:
             self.id = await workers.register(session, name, self.now())
         self.dispatch.worker_id = self.id
-        self.dispatch.beat_at = asyncio.get_running_loop().time()
+        self._beaten()
         loops: list[Callable[[], Awaitable[None]]] = [
             self.dispatch.write,
             lambda: every(TICK, self.tick, self.wake.ear()),
             lambda: every(BEAT, self.beat, Ear()),
+            lambda: every(TICK, self.take_in, self.wake.ear()),
         ]
         for relay in self.relays:
             loops += [lambda relay=relay: self.dispatch.send(relay)] * relay.url.connections  # type: ignore[misc]
@@ -80,9 +84,9 @@ class Worker:
         await publish.set_type(self.db, self.composer)
         await self._enlist()
         async with self.db.transaction() as session:
-            if self.dispatch.problem != self._problem:
-                self._problem = self.dispatch.problem
-                await mailings.report_problem(session, self._problem)
+            if (problem := self.dispatch.problem) or problem != self._problem:
+                await mailings.report_problem(session, problem)
+            self._problem = problem
             await self._note_rates()
             for mailing_id, rate in self._rates.items():
                 await books.note_rate(session, mailing_id, self.id, rate, self.now())
@@ -90,14 +94,30 @@ class Worker:
                 log.info("mailing %d is finished", mailing_id)
 
     async def beat(self) -> None:
-        """Show that this worker lives, and give back what the dead held."""
+        """Show that this worker lives, and give back what the dead held.
+
+        Nobody is called dead in the first 30 s after one's own start or silence: after a database that
+        stood still every heartbeat is old.
+        """
         async with self.db.transaction() as session:
             await workers.beat(session, self.id, self.now())
-        self.dispatch.beat_at = asyncio.get_running_loop().time()
+        self._beaten()
+        if asyncio.get_running_loop().time() - self._steady_since < workers.LEASE.total_seconds():
+            return
         async with self.db.transaction() as session:
-            freed = await workers.free_lapsed(session, self.now())
+            freed = await workers.free_lapsed(session, self.id, self.now())
+            await answers.forget_old(session, self.now())
         if freed:
             log.warning("%d deliveries of a worker that is gone were given back", freed)
+
+    async def take_in(self) -> None:
+        """Take files of readers in, a batch at a time."""
+        while not self.dispatch.stopping and await imports.work(self.db, self.composer.settings, self.now()):
+            pass
+
+    def _beaten(self) -> None:
+        if not self.dispatch.renew():
+            self._steady_since = asyncio.get_running_loop().time()
 
     async def _enlist(self) -> None:
         """Owe every mailing in preparation to its audience, a chunk a transaction, sending meanwhile."""
@@ -111,16 +131,19 @@ class Worker:
                 self.wake.call()
 
     async def _note_rates(self) -> None:
+        at = asyncio.get_running_loop().time()
+        if (passed := at - self._rated_at) < TICK:
+            return
+        self._rated_at = at
         recent, self.dispatch.sent = self.dispatch.sent, type(self.dispatch.sent)()
         for mailing_id in {*self._rates, *recent}:
             before = self._rates.get(mailing_id, float(recent[mailing_id]))
-            self._rates[mailing_id] = before + SMOOTHING * (recent[mailing_id] / TICK - before)
+            self._rates[mailing_id] = before + SMOOTHING * (recent[mailing_id] / passed - before)
         self._rates = {mailing_id: rate for mailing_id, rate in self._rates.items() if rate > 0.01}
 
     async def _drain(self) -> None:
         """Take nothing new, and wait until what is in the air has landed and is recorded."""
-        self.dispatch.stopping = True
-        self.wake.call()
+        self.dispatch.stop()
         while not self.dispatch.idle:
             await asyncio.sleep(0.02)
 

@@ -1,6 +1,7 @@
 """The books of a mailing: how many of its deliveries stand in each state, kept beside the rows."""
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from sqlalchemy import Table, func, select, update
@@ -25,7 +26,7 @@ async def count(session: AsyncSession, worker_id: int, moves: Moves) -> None:
         change[after] += many
         if before is not None:
             change[before] -= many
-    for mailing_id, change in changes.items():
+    for mailing_id, change in sorted(changes.items()):  # one order for all, so that nobody deadlocks
         values = {state: many for state, many in change.items() if many}
         if not values:
             continue
@@ -71,3 +72,13 @@ async def rate(session: AsyncSession, mailing_id: int, now: datetime) -> float:
     fresh = (tally.c.mailing_id == mailing_id) & (tally.c.rated_at > now - STALE)
     total = select(func.coalesce(func.sum(tally.c.rate), 0.0)).where(fresh)
     return float((await session.execute(total)).scalar_one())
+
+
+async def correct(session: AsyncSession, mailing_id: int, changes: Mapping[str, int]) -> None:
+    """Change a mailing's tallies by these numbers, whoever made them wrong."""
+    values = {name: tally.c[name] + many for name, many in changes.items()}
+    insert = upsert(session, tally).values(
+        mailing_id=mailing_id, worker_id=NOBODY, rate=0.0, **(dict.fromkeys(State, 0) | dict(changes))
+    )
+    update_ = insert.on_conflict_do_update(index_elements=["mailing_id", "worker_id"], set_=values)
+    await session.execute(update_ if values else insert.on_conflict_do_nothing())

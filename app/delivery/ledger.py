@@ -5,7 +5,7 @@ tally of a mailing moves in the same transaction as its rows, so that the books 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -14,8 +14,11 @@ from sqlalchemy import (
     Select,
     Table,
     and_,
+    false,
     func,
     literal,
+    not_,
+    or_,
     select,
     update,
 )
@@ -23,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import changed, upsert
 from app.delivery import books
-from app.delivery.models import WAITING, Delivery, Letter, Mailing, State
+from app.delivery.models import WAITING, Delivery, Letter, Mailing, MailingState, State
 
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 letter: Table = Letter.__table__  # type: ignore[attr-defined]
@@ -33,25 +36,32 @@ CHUNK = 5_000
 
 
 async def enlist(
-    session: AsyncSession, mailing_id: int, readers: Select[*tuple[Any, ...]], now: datetime
+    session: AsyncSession,
+    mailing_id: int,
+    readers: Select[*tuple[Any, ...]],
+    now: datetime,
+    chunk: int = CHUNK,
 ) -> bool:
-    """Owe the issue to the next chunk of `readers` (subscriber_id, provider); True when nobody is left.
+    """Owe the issue to the next `chunk` of `readers` (subscriber_id, provider); True when nobody is left.
 
-    A row that exists is left alone, so a repeated or interrupted call owes nothing twice.
+    Only a mailing in preparation owes anything. A row that exists is left alone, so a repeated or interrupted
+    call owes nothing twice.
     """
     row = (await session.execute(select(mailing).where(mailing.c.id == mailing_id).with_for_update())).one()
+    if row.state != MailingState.PREPARING:
+        return False  # paused or cancelled a moment ago: nothing more is owed
     who = readers.subquery()
     ids = select(who.c.subscriber_id).where(who.c.subscriber_id > row.cursor).order_by(who.c.subscriber_id)
-    upto = (await session.execute(select(func.max(ids.limit(CHUNK).subquery().c.subscriber_id)))).scalar()
+    upto = (await session.execute(select(func.max(ids.limit(chunk).subquery().c.subscriber_id)))).scalar()
     if upto is None:
         await session.execute(_mailing(mailing_id).values(enlisted_at=now))
         return True
-    chunk = select(
+    owed = select(
         literal(row.issue_id), who.c.subscriber_id, literal(mailing_id), who.c.provider,
         literal(State.OWED.value), literal(0), literal(now, delivery.c.due_at.type),
     ).where(who.c.subscriber_id > row.cursor, who.c.subscriber_id <= upto)  # fmt: skip
     columns = ["issue_id", "subscriber_id", "mailing_id", "provider", "state", "attempts", "due_at"]
-    statement = upsert(session, delivery).from_select(columns, chunk).on_conflict_do_nothing()
+    statement = upsert(session, delivery).from_select(columns, owed).on_conflict_do_nothing()
     added = await changed(session, statement)
     await session.execute(_mailing(mailing_id).values(cursor=upto, audience=mailing.c.audience + added))
     await books.count(session, books.NOBODY, Counter({(mailing_id, None, State.OWED): added}))
@@ -73,6 +83,29 @@ async def free(session: AsyncSession, dead: Iterable[int], now: datetime) -> int
     return freed
 
 
+async def free_unknown(
+    session: AsyncSession, worker_id: int, held: Collection[tuple[str, tuple[int, ...]]], now: datetime
+) -> int:
+    """Give back what a living worker has by the rows and not by its own knowledge; returns how many deliveries.
+
+    `held` names what it knows of, by table and key. A commit whose answer was lost leaves such rows.
+    """
+    issues: dict[int, list[int]] = {}
+    for table, key in held:
+        if table == delivery.name:
+            issues.setdefault(key[0], []).append(key[1])
+    known = [
+        and_(delivery.c.issue_id == one, delivery.c.subscriber_id.in_(who)) for one, who in issues.items()
+    ]
+    mine = and_(delivery.c.state == State.IN_FLIGHT, delivery.c.worker_id == worker_id)
+    letters = [key[0] for table, key in held if table == letter.name]
+    lost = and_(
+        letter.c.state == State.IN_FLIGHT, letter.c.worker_id == worker_id, letter.c.id.not_in(letters)
+    )
+    await session.execute(update(letter).where(lost).values(state=State.OWED, due_at=now))
+    return await move(session, and_(mine, not_(or_(false(), *known))), State.OWED, now)
+
+
 async def move(
     session: AsyncSession, which: ColumnElement[bool], to: State, now: datetime, reason: str | None = None
 ) -> int:
@@ -86,7 +119,11 @@ async def move(
         .group_by(delivery.c.mailing_id, delivery.c.state)
     )
     if session.get_bind().dialect.name == "postgresql":
-        await session.execute(select(delivery.c.issue_id).where(which).with_for_update())
+        locked = select(delivery.c.issue_id, delivery.c.subscriber_id).where(which)
+        key = (delivery.c.issue_id, delivery.c.subscriber_id)  # one order for all, so that nobody deadlocks
+        await session.execute(
+            select(func.count()).select_from(locked.order_by(*key).with_for_update().subquery())
+        )
     rows = (await session.execute(found)).all()
     if not rows:
         return 0

@@ -1,12 +1,12 @@
-"""Queries on letters."""
+"""Letters: how many there were, and what becomes of those that wait when their reader goes."""
 
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
-from app.delivery.models import Letter
+from app.delivery.models import WAITING, Letter, State
 
 
 async def made_since(
@@ -17,3 +17,11 @@ async def made_since(
     if subscriber_id is not None:
         which = which.where(col(Letter.subscriber_id) == subscriber_id)
     return (await session.execute(which)).scalar_one()
+
+
+async def settle_waiting(
+    session: AsyncSession, subscriber_id: int, to: State, reason: str, now: datetime
+) -> None:
+    """Settle the letters that still wait to go to a subscriber."""
+    theirs = and_(col(Letter.subscriber_id) == subscriber_id, col(Letter.state).in_(WAITING))
+    await session.execute(update(Letter).where(theirs).values(state=to, reason=reason, done_at=now))

@@ -17,6 +17,7 @@ mailing: Table = Mailing.__table__  # type: ignore[attr-defined]
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 
 CANCELLED = "the mailing was cancelled"
+PROBLEM_LIMIT = 200  # characters
 UNDER_WAY = (MailingState.PREPARING, MailingState.SENDING)
 STOPPABLE = (MailingState.SCHEDULED, *UNDER_WAY)
 
@@ -47,7 +48,9 @@ async def start(session: AsyncSession, mailing_id: int, cutoff: datetime, now: d
 
 async def pause(session: AsyncSession, mailing_id: int, problem: str) -> Mailing:
     """Stop handing over; what is in flight is finished. Pausing twice is harmless; a finished one is a Conflict."""
-    await _move(session, mailing_id, STOPPABLE, {"state": MailingState.PAUSED, "problem": problem})
+    await _move(
+        session, mailing_id, STOPPABLE, {"state": MailingState.PAUSED, "problem": problem[:PROBLEM_LIMIT]}
+    )
     return await _expect(session, mailing_id, (MailingState.PAUSED,), "paused")
 
 
@@ -77,9 +80,15 @@ async def cancel(session: AsyncSession, mailing_id: int, now: datetime) -> Maili
         {"state": MailingState.CANCELLED, "problem": None, "finished_at": now},
     )  # fmt: skip
     if done:
-        waiting = and_(delivery.c.mailing_id == mailing_id, delivery.c.state.in_(WAITING))
-        await ledger.move(session, waiting, State.WITHDRAWN, now, CANCELLED)
+        await withdraw_cancelled(session, now)
     return await _expect(session, mailing_id, (MailingState.CANCELLED,), "cancelled")
+
+
+async def withdraw_cancelled(session: AsyncSession, now: datetime) -> None:
+    """Take back what cancelled mailings still owe: also what was in the air then and came back unsent."""
+    cancelled = select(mailing.c.id).where(mailing.c.state == MailingState.CANCELLED)
+    waiting = and_(delivery.c.mailing_id.in_(cancelled), delivery.c.state.in_(WAITING))
+    await ledger.move(session, waiting, State.WITHDRAWN, now, CANCELLED)
 
 
 async def reopen(session: AsyncSession, mailing_id: int, at: datetime, now: datetime) -> Mailing:
@@ -99,6 +108,34 @@ async def reopen(session: AsyncSession, mailing_id: int, at: datetime, now: date
             delivery.c.reason == CANCELLED,
         )
         await ledger.move(session, taken_back, State.OWED, now)
+    return await get(session, mailing_id)
+
+
+async def reschedule(session: AsyncSession, mailing_id: int, at: datetime) -> Mailing:
+    """Give a mailing that has not started another time; one that was overdue waits for it."""
+    waiting = and_(mailing.c.id == mailing_id, mailing.c.cutoff.is_(None))
+    allowed = mailing.c.state.in_((MailingState.SCHEDULED, MailingState.PAUSED))
+    values = {"scheduled_at": at, "state": MailingState.SCHEDULED, "problem": None}
+    if await changed(session, update(mailing).where(waiting, allowed).values(values)) == 0:
+        one = await get(session, mailing_id)
+        raise Conflict(f"Mailing {mailing_id} has started and is {one.state}, so its time cannot change.")
+    return await get(session, mailing_id)
+
+
+async def retry(session: AsyncSession, mailing_id: int, now: datetime) -> Mailing:
+    """Owe again what failed, expired or is uncertain, never what was refused; a finished mailing goes on."""
+    one = await get(session, mailing_id)
+    if one.state == MailingState.CANCELLED or one.cutoff is None:
+        raise Conflict(f"Mailing {mailing_id} is {one.state}, so there is nothing to retry.")
+    again = and_(
+        delivery.c.mailing_id == mailing_id,
+        delivery.c.state.in_((State.FAILED, State.EXPIRED, State.UNCERTAIN)),
+    )
+    if await ledger.move(session, again, State.OWED, now):
+        values: dict[str, Any] = {"expires_at": now + timedelta(seconds=one.time_to_live)}
+        await session.execute(update(mailing).where(mailing.c.id == mailing_id).values(values))
+        reopened = {"state": MailingState.SENDING, "finished_at": None}
+        await _move(session, mailing_id, (MailingState.FINISHED,), reopened)
     return await get(session, mailing_id)
 
 
@@ -146,6 +183,7 @@ async def renditions(session: AsyncSession, mailing_id: int) -> dict[str, Rendit
 
 async def report_problem(session: AsyncSession, problem: str | None) -> None:
     """Say on every mailing under way what keeps it from moving, or that nothing does any more."""
+    problem = problem and problem[:PROBLEM_LIMIT]
     which = and_(mailing.c.state.in_(UNDER_WAY), mailing.c.problem.is_distinct_from(problem))
     await session.execute(update(mailing).where(which).values(problem=problem))
 

@@ -159,3 +159,10 @@ class Worker(SQLModel, table=True):
     started_at: datetime = Field(sa_type=UTCDateTime)
     seen_at: datetime = Field(sa_type=UTCDateTime)
     stopped_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class Lane(SQLModel, table=True):
+    """How fast one relay may be used by all workers together: the next free slot, in seconds since 1970."""
+
+    name: str = Field(max_length=120, primary_key=True)
+    next_slot: float = 0.0

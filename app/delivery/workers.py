@@ -26,13 +26,16 @@ async def register(session: AsyncSession, name: str, now: datetime) -> int:
 
 
 async def beat(session: AsyncSession, worker_id: int, now: datetime) -> None:
-    """Say that a worker lives."""
-    await session.execute(update(worker).where(worker.c.id == worker_id).values(seen_at=now))
+    """Say that a worker lives, even where another took it for dead: what it claims from now on must be found."""
+    values = {"seen_at": now, "stopped_at": None}
+    await session.execute(update(worker).where(worker.c.id == worker_id).values(values))
 
 
-async def free_lapsed(session: AsyncSession, now: datetime) -> int:
-    """Give back what workers held that nobody has seen for longer than a lease; returns how many rows."""
-    lapsed = select(worker.c.id).where(worker.c.stopped_at.is_(None), worker.c.seen_at < now - LEASE)
+async def free_lapsed(session: AsyncSession, worker_id: int, now: datetime) -> int:
+    """Give back what other workers held whom nobody has seen for longer than a lease; returns how many rows."""
+    lapsed = select(worker.c.id).where(
+        worker.c.stopped_at.is_(None), worker.c.seen_at < now - LEASE, worker.c.id != worker_id
+    )
     return await _bury(session, list((await session.execute(lapsed)).scalars()), now)
 
 

@@ -1,9 +1,11 @@
 """One delivery's life: claim, compose, hand over, settle; never with a transaction open while mail is sent."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.delivery import claims, ledger, mailings, timing
@@ -15,7 +17,10 @@ from app.mail import render
 from app.mail.relay import Deferred, Outcome, Refused, Reply, Sent, Uncertain, Unreached
 from app.subscribers import audience
 
-REPLY_LIMIT = 200
+log = logging.getLogger(__name__)
+
+WORDS_LIMIT = 200  # characters of a reason or a reply
+NAME_LIMIT = 100  # characters of a relay's name, and of its name for a mail
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,18 @@ async def stock(session: AsyncSession, composer: Composer, mailing: Mailing) -> 
     return Stock(mailing.id or 0, presses, default, mailing.on_uncertain == "hold")
 
 
+async def stock_or_pause(session: AsyncSession, composer: Composer, mailing: Mailing) -> Stock | None:
+    """Set a mailing's renditions; one that cannot be set pauses and says so, and no other waits for it."""
+    try:
+        return await stock(session, composer, mailing)
+    except SQLAlchemyError:
+        raise
+    except Exception as error:
+        log.exception("mailing %d cannot be set", mailing.id)
+        await mailings.pause(session, mailing.id or 0, f"it cannot be composed: {type(error).__name__}")
+        return None
+
+
 async def claim(
     session: AsyncSession, worker_id: int, stocks: Sequence[Stock], limit: int, now: datetime
 ) -> list[Claim]:
@@ -76,11 +93,10 @@ def compose(composer: Composer, stock: Stock | None, claim: Claim) -> Envelope:
     )
 
 
-def failed(claim: Claim, reason: str, now: datetime) -> Settlement:
+def failed(claim: Claim, error: Exception, now: datetime) -> Settlement:
     """Settle a claim that cannot be composed or addressed: it is set aside and blocks nobody."""
-    return Settlement(
-        claim, State.FAILED, due_at=now, done_at=now, reason=reason[:REPLY_LIMIT], attempts=claim.attempts
-    )
+    reason = _words(claim, str(error) or type(error).__name__)
+    return Settlement(claim, State.FAILED, due_at=now, done_at=now, reason=reason, attempts=claim.attempts)
 
 
 def released(claim: Claim, now: datetime) -> Settlement:
@@ -88,37 +104,62 @@ def released(claim: Claim, now: datetime) -> Settlement:
     return Settlement(claim, State.OWED, due_at=now, done_at=now, attempts=claim.attempts - 1)
 
 
+def put_off(claim: Claim, reason: str, now: datetime, jitter: float) -> Settlement:
+    """Try a mail again later that broke a fresh connection before its end; it counts as a try."""
+    again = timing.next_try(claim.attempts, now, jitter)
+    return Settlement(
+        claim,
+        State.DEFERRED if again else State.EXPIRED,
+        due_at=again or now,
+        done_at=now,
+        reason=_words(claim, reason),
+        attempts=claim.attempts,
+    )
+
+
+def without_words(one: Settlement) -> Settlement:
+    """Return a settlement without anything that came from outside."""
+    return replace(one, reason=None, relay=None, relay_id=None, reply=None)
+
+
 def settlement(
     claim: Claim, outcome: Outcome, relay: str, holds: bool, now: datetime, jitter: float
 ) -> Settlement:
     """Turn what the relay said into what the ledger records; `jitter` from -1 to 1 spreads the retries."""
-    base = Settlement(claim, State.SENT, due_at=now, done_at=now, relay=relay, attempts=claim.attempts)
+    base = Settlement(
+        claim, State.SENT, due_at=now, done_at=now, relay=relay[:NAME_LIMIT], attempts=claim.attempts
+    )
     again = timing.next_try(claim.attempts, now, jitter)
     match outcome:
         case Sent(reply, relay_id):
-            return replace(_with(base, reply), relay_id=relay_id)
+            return replace(_with(base, reply), relay_id=relay_id and relay_id[:NAME_LIMIT])
         case Refused(reply):
             return replace(_with(base, reply), state=State.REFUSED)
         case Deferred(reply) if again:
             return replace(_with(base, reply), state=State.DEFERRED, due_at=again)
         case Deferred(reply):
             return replace(_with(base, reply), state=State.EXPIRED)
-        case Uncertain(reason) if holds:
-            return replace(base, state=State.UNCERTAIN, reason=reason[:REPLY_LIMIT])
+        case Uncertain(reason) if again is None or holds:
+            return replace(base, state=State.UNCERTAIN, reason=_words(claim, reason))
         case Uncertain(reason):
-            return replace(base, state=State.OWED, due_at=again or now, reason=reason[:REPLY_LIMIT])
+            return replace(base, state=State.OWED, due_at=again or now, reason=_words(claim, reason))
         case Unreached():
             return released(claim, now)
 
 
 def _with(one: Settlement, reply: Reply) -> Settlement:
-    """Add code and text as they are kept: without the reader's address."""
-    text = reply.text.replace(one.claim.address, "‹address›")[:REPLY_LIMIT]
-    return replace(one, code=reply.code, reply=text)
+    return replace(one, code=reply.code, reply=_words(one.claim, reply.text))
+
+
+def _words(claim: Claim, text: str) -> str:
+    """Return a text as it is kept: on one line that any database takes, without the reader's address."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return plain.replace(claim.address, "‹address›")[:WORDS_LIMIT]
 
 
 async def look_after(session: AsyncSession, now: datetime) -> list[int]:
     """Settle what has outlived its time and finish what has nothing open; returns the finished mailings."""
     await ledger.expire(session, now)
     await ledger.expire_letters(session, now - timing.LETTER_LIFE, now)
+    await mailings.withdraw_cancelled(session, now)
     return await mailings.finish(session, now)

@@ -9,8 +9,6 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -18,56 +16,21 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.core.db import Database
 from app.core.errors import Unavailable
 from app.core.jobs import Wake
-from app.delivery import claims, mailings
+from app.delivery import claims, ledger, mailings
 from app.delivery.claims import Claim, Settlement
 from app.delivery.models import State
 from app.flows import deliver
-from app.flows.compose import Composer
+from app.flows.compose import Composer, Envelope
 from app.flows.deliver import Stock
-from app.mail.relay import Line, Outcome, Relay, RelayDown, Unreached
+from app.flows.lane import Job, Lane, Name, Post, name_of, pause
+from app.mail.relay import Outcome, Relay, RelayDown, Uncertain, Unreached
 
 log = logging.getLogger(__name__)
 
 TICK = 1.0  # seconds between looks at the ledger when nobody calls
 IDLE = 10.0  # seconds after which an unused connection is closed
-LONGEST_WAIT = 60.0  # seconds between two tries at a relay that is down
+LONGEST_PAUSE = 15.0  # seconds between two tries to record while the database is away
 FENCE = 18.0  # seconds without a heartbeat after which nothing more is handed over
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Job:
-    """A claim in the queue: letters go before issues, then the order of claiming."""
-
-    rank: int
-    number: int
-    claim: Claim = field(compare=False)
-    stock: Stock | None = field(compare=False)
-
-    @property
-    def holds(self) -> bool:
-        """Whether a lost answer leaves this mail uncertain instead of owed."""
-        return self.stock is not None and self.stock.holds
-
-
-@dataclass
-class Gate:
-    """Whether a relay can be reached, and when to try again: after 1 s, 2 s, 4 s … a minute."""
-
-    probing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    failures: int = 0
-    until: float = 0.0
-    problem: str | None = None
-
-    def shut(self, problem: str, at: float) -> None:
-        """Note a failure to reach the relay at loop time `at`; those of one burst count once."""
-        if at >= self.until:
-            self.failures += 1
-            self.until = at + min(2.0 ** (self.failures - 1), LONGEST_WAIT)
-            self.problem = problem
-
-    def open(self) -> None:
-        """Note that the relay answers."""
-        self.failures, self.until, self.problem = 0, 0.0, None
 
 
 class Dispatch:
@@ -84,191 +47,252 @@ class Dispatch:
         self.db, self.composer, self.now = db, composer, now
         self._wake, self._ear = wake, wake.ear()
         self.worker_id = 0
-        self.beat_at = 0.0  # loop time of the last heartbeat that was saved
         self.stopping = False
         self.sent: Counter[int] = Counter()  # mails recorded as sent, by mailing, since somebody last looked
-        self.gates = {id(relay): Gate() for relay in relays}
-        self._relays = relays
-        self._letters: asyncio.PriorityQueue[Job] = asyncio.PriorityQueue()
-        own_lane = any(relay.url.lane == "letters" for relay in relays)
-        self._issues: asyncio.PriorityQueue[Job] = asyncio.PriorityQueue() if own_lane else self._letters
-        self._connections = sum(relay.url.connections for relay in relays)
+        apart = [relay for relay in relays if relay.url.lane == "letters"]
+        self._issues = Lane([relay for relay in relays if relay not in apart])
+        self._letters = Lane(apart) if apart else self._issues
+        self._lanes = (self._letters, self._issues) if apart else (self._issues,)
         self._stocks: dict[int, Stock] = {}
         self._results: list[tuple[Settlement, asyncio.Future[None]]] = []
-        self._outstanding = 0
+        self._opening: set[asyncio.Timeout] = set()
+        self._beat_at = float("-inf")  # loop time of the last heartbeat that was saved
+        self._term = 0
         self._number = 0
+        self._in_doubt = False  # whether a claim may be committed that we do not know of
 
     @property
     def idle(self) -> bool:
         """Whether every claim has been settled and recorded."""
-        return self._outstanding == 0
+        return not any(lane.held for lane in self._lanes)
 
     @property
     def problem(self) -> str | None:
-        """What keeps every relay from taking mail, if something does."""
-        shut = [gate.problem for gate in self.gates.values() if gate.problem]
-        return shut[0] if len(shut) == len(self.gates) else None
+        """What keeps every relay from taking issues, if something does."""
+        return self._issues.problem
+
+    def renew(self) -> bool:
+        """Note a heartbeat; after too long a silence what was claimed is not ours any more, and False is returned."""
+        at = _loop_time()
+        unbroken, self._beat_at = not self._fenced, at
+        if not unbroken:
+            self._term += 1
+        return unbroken
+
+    def stop(self) -> None:
+        """Take nothing new, give back what no connection has taken, and wait for no relay that does not answer."""
+        self.stopping = True
+        while self._opening:
+            self._opening.pop().reschedule(_loop_time())
+        self._ear.call()
 
     async def write(self) -> None:
         """Record outcomes and claim more, one transaction after another, each with all that has arrived."""
-        pause = TICK
+        wait = TICK
         while True:
-            await self._ear.wait(pause)
+            await self._ear.wait(TICK)
             try:
                 await self._step()
-                pause = TICK
+                wait = TICK
             except Unavailable as error:
-                pause = min(pause * 2, LONGEST_WAIT / 4)
                 log.error("results cannot be saved, so nothing is sent: %s", error.detail)
-                await asyncio.sleep(pause)
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, LONGEST_PAUSE)
 
     async def send(self, relay: Relay) -> None:
         """Hand over jobs on one connection for as long as this worker lives."""
-        queue = self._letters if relay.url.lane == "letters" else self._issues
-        gate, line = self.gates[id(relay)], None
+        post = Post(relay, self._letters if relay.url.lane == "letters" else self._issues)
         try:
             while True:
-                if gate.failures:
-                    async with gate.probing:  # one connection tries, the others wait for what it finds
-                        await asyncio.sleep(max(0.0, gate.until - _loop_time()))
-                        line = await self._serve(relay, gate, queue, line)
+                if post.gate.failures and not post.ready:
+                    async with post.gate.probing:  # one connection tries, the others wait for what it finds
+                        await asyncio.sleep(max(0.0, post.gate.until - _loop_time()))
+                        if post.gate.failures:
+                            await self._serve(post)
                 else:
-                    line = await self._serve(relay, gate, queue, line)
+                    await asyncio.sleep(pause(post.refused) if post.refused else 0.0)
+                    await self._serve(post)
         finally:
-            if line is not None:
-                await line.close()
+            await post.hang_up()
 
-    def release_queue(self) -> None:
-        """Give back every claim that no connection has taken yet."""
-        for queue in {id(q): q for q in (self._letters, self._issues)}.values():
-            self._release(queue, lambda _: True)
-
-    async def _serve(
-        self, relay: Relay, gate: Gate, queue: asyncio.PriorityQueue[Job], line: Line | None
-    ) -> Line | None:
-        """Take one job and hand it over; returns the connection as long as it is of use."""
+    async def _serve(self, post: Post) -> None:
+        """Take one job, hand it over, and return when its outcome is committed."""
         try:
-            job = await _next(queue, IDLE if line is not None else None)
+            job = await post.lane.next(IDLE if post.line is not None else None)
         except TimeoutError:
-            await _close(line)
-            return None
-        now = self.now()
+            await post.hang_up()
+            return
         try:
-            envelope = deliver.compose(self.composer, job.stock, job.claim)
+            settled = await self._carry(post, job)
+        except Exception as error:
+            log.exception("a mail's outcome is not known")
+            outcome = Uncertain(f"our own fault: {type(error).__name__}")
+            settled = self._settlement(post, job, outcome)
+        await self._put_down(settled)
+
+    async def _carry(self, post: Post, job: Job) -> Settlement:
+        """Compose a job's message and hand it over; returns what is to be recorded."""
+        envelope = self._compose(job)
+        if isinstance(envelope, Settlement):
+            return envelope
+        if not post.ready:
+            await post.hang_up()
+            await self._connect(post)
+        if self._fenced or job.term != self._term or post.line is None:
+            return deliver.released(job.claim, self.now())
+        was_fresh = post.line.fresh
+        try:
+            outcome = await post.line.hand_over(envelope.sender, envelope.recipient, envelope.message)
+        except ValueError as error:  # an address or a text that SMTP cannot carry; nothing was sent
+            return deliver.failed(job.claim, error, self.now())
+        if not isinstance(outcome, Uncertain | Unreached):
+            post.answered(_loop_time())
+        elif was_fresh or isinstance(outcome, Uncertain):  # any other connection is simply replaced
+            post.failed(f"The relay {post.relay.url.name} takes no mail: {outcome.reason}", _loop_time())
+            if isinstance(outcome, Unreached) and outcome.reply is None:
+                # It broke off without a word, so this very mail may be why.
+                return deliver.put_off(job.claim, outcome.reason, self.now(), random.uniform(-1, 1))
+        return self._settlement(post, job, outcome)
+
+    def _compose(self, job: Job) -> Envelope | Settlement:
+        try:
+            return deliver.compose(self.composer, job.stock, job.claim)
         except Exception as error:
             if not isinstance(error, ValueError):
                 log.exception("a message could not be composed")
-            await self._record(deliver.failed(job.claim, str(error), now))
-            return line
-        if _loop_time() - self.beat_at > FENCE:
-            await self._record(deliver.released(job.claim, now))
-            return line
-        if line is None or not line.usable:
-            await _close(line)
-            line = await self._connect(relay, gate)
-        outcome: Outcome = Unreached(gate.problem or "the relay cannot be reached")
-        if line is not None:
-            was_fresh = line.fresh
-            outcome = await line.hand_over(envelope.sender, envelope.recipient, envelope.message)
-            if isinstance(outcome, Unreached) and was_fresh:
-                gate.shut(f"The relay {relay.url.name} takes no mail: {outcome.reason}", _loop_time())
-        jitter = random.uniform(-1, 1)
-        settled = deliver.settlement(job.claim, outcome, relay.url.name, job.holds, self.now(), jitter)
-        await self._record(settled)
-        return line
+            return deliver.failed(job.claim, error, self.now())
 
-    async def _connect(self, relay: Relay, gate: Gate) -> Line | None:
+    async def _connect(self, post: Post) -> None:
+        """Open the post's line, or note why that failed; a worker that stops waits no longer."""
         try:
-            line = await relay.connect()
+            async with asyncio.timeout(0 if self.stopping else None) as opening:
+                self._opening.add(opening)
+                try:
+                    post.line = await post.relay.connect()
+                finally:
+                    self._opening.discard(opening)
         except RelayDown as down:
-            gate.shut(down.sentence, _loop_time())
+            post.failed(down.sentence, _loop_time())
             log.warning("%s", down.sentence)
-            return None
-        gate.open()
-        return line
+        except TimeoutError:
+            log.info("stopping, so a relay that has not answered is left alone")
 
-    async def _record(self, one: Settlement) -> None:
-        """Return once the outcome is committed, whenever that is."""
+    def _settlement(self, post: Post, job: Job, outcome: Outcome) -> Settlement:
+        jitter = random.uniform(-1, 1)
+        return deliver.settlement(job.claim, outcome, post.relay.url.name, job.holds, self.now(), jitter)
+
+    def _put_down(self, one: Settlement) -> asyncio.Future[None]:
+        """Hand an outcome to the writer; the future is done once it is committed, whenever that is."""
         saved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._results.append((one, saved))
         self._ear.call()
-        await saved
+        return saved
 
     async def _step(self) -> None:
         """Record what has arrived and claim what there is room for, in one transaction."""
-        if self.problem or self.stopping:
-            self.release_queue()
+        for lane in self._lanes:
+            if self.stopping or lane.problem:
+                self._release(lane, lambda _: True)
         taken = list(self._results)
-        held = self._outstanding - len(taken)
-        room = 0 if self.stopping else self._room(held)
-        if not taken and not room:
+        gone = {name_of(one.claim) for one, _ in taken}
+        if not taken and not any(self._room(lane, gone) or lane.jobs.qsize() for lane in self._lanes):
             return
-        async with self.db.transaction() as session:
-            await claims.settle(session, self.worker_id, [one for one, _ in taken])
-            taken_on = await self._claim(session, room) if room else []
-        self._results = self._results[len(taken) :]
-        self._outstanding = held + len(taken_on)
-        self.sent.update(
-            one.claim.mailing_id for one, _ in taken if one.claim.mailing_id and one.state == State.SENT
-        )
-        for _, saved in taken:
-            if not saved.done():
-                saved.set_result(None)
+        taken_on: list[Claim] = []
+        try:
+            async with self.db.transaction() as session:
+                await self._reconcile(session)
+                await claims.settle(session, self.worker_id, [one for one, _ in taken])
+                taken_on = await self._claim(session, gone)
+            self._in_doubt = False
+        except Exception as error:
+            self._in_doubt, taken_on = True, []
+            if isinstance(error, Unavailable):
+                raise
+            log.exception("nothing is claimed now, and outcomes are recorded one by one")
+            taken = [pair for pair in taken if await self._records_alone(pair[0])]
+        self._settled(taken)
         for claim in taken_on:
             self._enqueue(claim)
-        if taken and self.idle:
+
+    async def _records_alone(self, one: Settlement) -> bool:
+        """Record one outcome, without its words if need be; while that fails its connection sends nothing more."""
+        for version in (one, deliver.without_words(one)):
+            try:
+                async with self.db.transaction() as session:
+                    await claims.settle(session, self.worker_id, [version])
+            except Unavailable:
+                raise
+            except Exception:
+                log.exception("an outcome could not be recorded")
+            else:
+                return True
+        return False
+
+    async def _reconcile(self, session: AsyncSession) -> None:
+        """After a commit that may or may not have been: give back claims that we do not know to be ours."""
+        if self._in_doubt:
+            held = set().union(*(lane.held for lane in self._lanes))
+            freed = await ledger.free_unknown(session, self.worker_id, held, self.now())
+            log.warning("%d claims were given back whose commit had not been answered", freed)
+
+    def _settled(self, done: Sequence[tuple[Settlement, asyncio.Future[None]]]) -> None:
+        futures = {saved for _, saved in done}
+        self._results = [pair for pair in self._results if pair[1] not in futures]
+        for one, saved in done:
+            for lane in self._lanes:
+                lane.held.discard(name_of(one.claim))
+            if one.claim.mailing_id and one.state == State.SENT:
+                self.sent[one.claim.mailing_id] += 1
+            if not saved.done():
+                saved.set_result(None)
+        if done and self.idle:
             self._wake.call()  # a mailing may be finished
 
-    def _room(self, held: int) -> int:
-        """Return how many more may be claimed: up to two a connection, one for a relay that may be down."""
-        at = _loop_time()
-        if self.problem:
-            return int(any(at >= gate.until for gate in self.gates.values()) and held == 0)
-        return 2 * self._connections - held if held <= self._connections else 0
+    @property
+    def _fenced(self) -> bool:
+        return _loop_time() - self._beat_at > FENCE
 
-    async def _claim(self, session: AsyncSession, room: int) -> list[Claim]:
-        now = self.now()
-        letters = await claims.claim_letters(session, self.worker_id, max(1, room // 2), now)
-        under_way = await mailings.under_way(session)
-        ids = {one.id or 0 for one in under_way}
-        self._release(self._issues, lambda job: job.stock is not None and job.stock.mailing_id not in ids)
-        known = {key: one for key, one in self._stocks.items() if key in ids}
-        for one in under_way:
-            if one.id not in known and (made := await deliver.stock(session, self.composer, one)):
-                known[made.mailing_id] = made
+    def _room(self, lane: Lane, gone: set[Name]) -> int:
+        return 0 if self.stopping or self._fenced else lane.room(len(lane.held - gone), _loop_time())
+
+    async def _claim(self, session: AsyncSession, gone: set[Name]) -> list[Claim]:
+        """Take letters first, then a fair share of each mailing, whose order turns from claim to claim."""
+        now, room = self.now(), self._room(self._letters, gone)
+        await self._look_at_mailings(session)
+        taken: list[Claim] = []
+        if room:
+            taken = await claims.claim_letters(session, self.worker_id, max(1, room // 2), now)
+        room = room - len(taken) if self._letters is self._issues else self._room(self._issues, gone)
+        stocks = list(self._stocks.values())
+        if room > 0 and stocks:
+            turn = self._number % len(stocks)
+            stocks = stocks[turn:] + stocks[:turn]
+            taken += await deliver.claim(session, self.worker_id, stocks, room, now)
+        return taken
+
+    async def _look_at_mailings(self, session: AsyncSession) -> None:
+        """Know the mailings under way, and give back the claims in the queue of those that are not any more."""
+        under_way = {one.id or 0: one for one in await mailings.under_way(session)}
+        self._release(
+            self._issues, lambda job: job.stock is not None and job.stock.mailing_id not in under_way
+        )
+        known = {key: one for key, one in self._stocks.items() if key in under_way}
+        for key, one in under_way.items():
+            if key not in known and (made := await deliver.stock_or_pause(session, self.composer, one)):
+                known[key] = made
         self._stocks = known
-        room -= len(letters)
-        return letters + await deliver.claim(session, self.worker_id, list(known.values()), room, now)
 
     def _enqueue(self, claim: Claim) -> None:
         self._number += 1
+        is_letter = claim.mailing_id is None
+        lane = self._letters if is_letter else self._issues
         stock = self._stocks.get(claim.mailing_id or 0)
-        queue = self._letters if claim.mailing_id is None else self._issues
-        queue.put_nowait(Job(int(claim.mailing_id is not None), self._number, claim, stock))
+        lane.held.add(name_of(claim))
+        lane.jobs.put_nowait(Job(int(not is_letter), self._number, claim, stock, self._term))
 
-    def _release(self, queue: asyncio.PriorityQueue[Job], which: Callable[[Job], bool]) -> None:
-        jobs = []
-        while not queue.empty():
-            jobs.append(queue.get_nowait())
-        for job in jobs:
-            if which(job):
-                saved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._results.append((deliver.released(job.claim, self.now()), saved))
-                self._ear.call()
-            else:
-                queue.put_nowait(job)
-
-
-async def _next(queue: asyncio.PriorityQueue[Job], seconds: float | None) -> Job:
-    with suppress(asyncio.QueueEmpty):
-        return queue.get_nowait()
-    async with asyncio.timeout(seconds):
-        return await queue.get()
-
-
-async def _close(line: Line | None) -> None:
-    if line is not None:
-        await line.close()
+    def _release(self, lane: Lane, which: Callable[[Job], bool]) -> None:
+        for job in lane.take_back(which):
+            self._put_down(deliver.released(job.claim, self.now()))
 
 
 def _loop_time() -> float:
