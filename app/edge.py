@@ -1,20 +1,26 @@
 """What both edges share: a request's session, who is calling, how errors look, how lists page."""
 
+import asyncio
+import json
 import logging
 import secrets
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import AsyncIterator, Callable
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.core import schema
 from app.core.config import Settings
-from app.core.db import Database
-from app.core.errors import BroadsheetError, Fault, Invalid, TooLarge
+from app.core.db import Database, explain
+from app.core.errors import BroadsheetError, Fault, Invalid, Misconfigured, TooLarge, Unavailable
 from app.core.jobs import Wake
 from app.editors import keys
 from app.editors.models import ApiKey
@@ -23,6 +29,10 @@ from app.flows.compose import Composer
 log = logging.getLogger(__name__)
 
 BODY_LIMIT = 1_000_000  # bytes, where a route does not say otherwise
+PATIENCE, SLOWEST = 60.0, 100_000  # a body may take so many seconds, and more at so many bytes a second
+LARGEST = 2**31 - 1  # what every database takes for an id
+
+Id = Annotated[int, Path(ge=1, le=LARGEST)]
 
 
 def clock() -> datetime:
@@ -39,6 +49,36 @@ class House:
     composer: Composer
     wake: Wake = field(default_factory=Wake)
     now: Callable[[], datetime] = clock
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)  # set when answers without end must end
+
+
+class NotAllowed(BroadsheetError):
+    """The address is right and the method is not (RFC 9110 §15.5.6)."""
+
+    status, type, title = 405, "method-not-allowed", "This address does not take this method"
+
+
+class TooSlow(BroadsheetError):
+    """The body did not come to its end (RFC 9110 §15.5.9)."""
+
+    status, type, title = 408, "request-timeout", "The body came too slowly"
+
+
+@contextmanager
+def opening() -> Iterator[None]:
+    """Turn what a database says that cannot be opened into Unavailable, or Misconfigured where it is none."""
+    try:
+        yield
+    except OperationalError as error:
+        raise Unavailable(explain(error)) from error
+    except DatabaseError as error:
+        raise Misconfigured("DATABASE_URL names something that is no database of ours.") from error
+
+
+async def require_current(db: Database) -> None:
+    """Raise Misconfigured unless the database has this version's schema, Unavailable when it cannot be opened."""
+    with opening():
+        await schema.require_current(db)
 
 
 def house(request: Request) -> House:
@@ -68,20 +108,33 @@ Reading = Annotated[AsyncSession, Depends(reading, scope="function")]
 Writing = Annotated[AsyncSession, Depends(writing, scope="function")]
 
 
-async def editor(request: Request, at: InHouse) -> ApiKey:
+Presented = Annotated[
+    HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, description="bs_…"))
+]
+
+
+async def editor(at: InHouse, presented: Presented) -> ApiKey:
     """Let in who holds a key of an editor or an admin."""
-    return await _holder(request, at, keys.Scope.EDITOR)
+    return await _holder(at, presented, keys.Scope.EDITOR)
 
 
-async def admin(request: Request, at: InHouse) -> ApiKey:
+async def admin(at: InHouse, presented: Presented) -> ApiKey:
     """Let in who holds a key of an admin."""
-    return await _holder(request, at, keys.Scope.ADMIN)
+    return await _holder(at, presented, keys.Scope.ADMIN)
 
 
-async def _holder(request: Request, at: House, scope: keys.Scope) -> ApiKey:
-    kind, _, presented = request.headers.get("authorization", "").partition(" ")
+async def _holder(at: House, presented: HTTPAuthorizationCredentials | None, scope: keys.Scope) -> ApiKey:
     async with at.db.reading() as session:
-        return await keys.check(session, presented.strip() if kind.lower() == "bearer" else "", scope)
+        key = await keys.check(session, presented.credentials if presented else "", scope)
+    if keys.is_news(key, at.now()):
+        with suppress(Unavailable):  # looking must work on a full disk too
+            async with at.db.transaction() as session:
+                await keys.used(session, key.id or 0, at.now())
+    return key
+
+
+Editor = Annotated[ApiKey, Depends(editor)]
+Admin = Annotated[ApiKey, Depends(admin)]
 
 
 def cursor_after(last: int) -> str:
@@ -94,12 +147,14 @@ def read_cursor(cursor: str | None) -> int:
     if not cursor:
         return 0
     try:
-        kind, _, last = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(":")
-        number = int(last)
+        padded = cursor + "=" * (-len(cursor) % 4)
+        kind, _, last = b64decode(padded, altchars=b"-_", validate=True).decode("ascii").partition(":")
+        number = int(last) if kind == "after" and last.isdecimal() and len(last) <= 10 else -1
     except ValueError:
-        kind, number = "", 0
-    if kind != "after" or not 0 <= number < 1 << 62:
-        raise Invalid("This is not a cursor of ours; leave it out to begin at the first page.")
+        number = -1
+    if not 0 <= number <= LARGEST:
+        sentence = "This is not a cursor of ours; leave it out to begin at the first page."
+        raise Invalid(sentence, [Fault(sentence, field="cursor")])
     return number
 
 
@@ -126,36 +181,69 @@ def new_error_id(error: Exception) -> str:
 
 
 class BodyLimit:
-    """Refuses bodies over a limit before they are read: 413 by Content-Length, or once too much has come."""
+    """Refuses a body that is too large before it is read (413), and one that does not come to its end (408)."""
 
     def __init__(self, app: ASGIApp, limit: int = BODY_LIMIT, larger: dict[str, int] | None = None) -> None:
         self.app, self.limit, self.larger = app, limit, larger or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count what comes in."""
+        """Count what comes in; whatever the application says to a body cut off is said over by the refusal."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         limit = self.larger.get(scope["path"], self.limit)
         announced = dict(scope["headers"]).get(b"content-length", b"0")
-        if not announced.isdigit() or int(announced) > limit:
-            await _refuse(send, limit)
+        if not announced.isdigit() or len(announced) > 19 or int(announced) > limit:
+            await _refuse(scope, send, _too_large(limit))
             return
-        seen = 0
-
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > limit:
-                raise TooLarge(f"The body may have {limit:,} bytes.")
-            return message
-
-        await self.app(scope, counted, send)
+        intake = _Intake(receive, send, limit)
+        with suppress(TooLarge, TooSlow):
+            await self.app(scope, intake.receive, intake.send)
+        if intake.refusal is not None and not intake.started:
+            await _refuse(scope, send, intake.refusal)
 
 
-async def _refuse(send: Send, limit: int) -> None:
-    sentence = f"The body may have {limit:,} bytes.".encode()
-    headers = [(b"content-type", b"text/plain"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": sentence})
+class _Intake:
+    """One request's body on its way in; after a `refusal` nothing of the application's answer goes out."""
+
+    def __init__(self, receive: Receive, send: Send, limit: int) -> None:
+        self._receive, self._send, self._limit = receive, send, limit
+        self._deadline = asyncio.get_running_loop().time() + PATIENCE + limit / SLOWEST
+        self._seen, self._is_whole = 0, False
+        self.started = False
+        self.refusal: BroadsheetError | None = None
+
+    async def receive(self) -> Message:
+        """Return the next piece, or raise TooLarge or TooSlow."""
+        try:
+            async with asyncio.timeout_at(None if self._is_whole else self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            self.refusal = TooSlow("The body did not come to its end in time; send it again.")
+            raise self.refusal from None
+        self._is_whole = not message.get("more_body", False)
+        self._seen += len(message.get("body", b""))
+        if self._seen > self._limit:
+            self.refusal = _too_large(self._limit)
+            raise self.refusal
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Pass a piece of the answer on."""
+        if self.refusal is None or self.started:
+            self.started = True
+            await self._send(message)
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"The body may have {limit:,} bytes.")
+
+
+async def _refuse(scope: Scope, send: Send, error: BroadsheetError) -> None:
+    kind, body = b"text/plain; charset=utf-8", error.detail.encode()
+    if scope["path"].startswith("/api/"):
+        kind, body = b"application/problem+json", json.dumps(problem(error)).encode()
+    length = str(len(body)).encode()
+    headers = [(b"content-type", kind), (b"content-length", length), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

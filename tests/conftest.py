@@ -1,3 +1,3 @@
 """What every test may ask for."""
 
-pytest_plugins = ["tests.postgres", "tests.browser", "tests.world"]
+pytest_plugins = ["tests.postgres", "tests.browser", "tests.world", "tests.programs"]

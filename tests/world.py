@@ -20,7 +20,7 @@ from app.core.jobs import Wake
 from app.delivery import books, mailings
 from app.edge import House
 from app.editors import keys
-from app.flows import account, publish, readers, subscribe
+from app.flows import account, manuscript, readers, subscribe
 from app.flows.compose import Composer
 from app.mail.relay import Relay, Timeouts
 from app.subscribers.store import Origin
@@ -85,7 +85,9 @@ class World:
         """Hand in an issue and return its id."""
         text = source or (samples.DAILY if edition == "daily" else samples.WEEKLY)
         async with self.db.transaction() as session:
-            issue, _, _ = await publish.hand_in(session, edition, day, publish.Manuscript(text), self.clock())
+            issue, _, _ = await manuscript.hand_in(
+                session, edition, day, manuscript.Manuscript(text), self.clock()
+            )
         return issue.id or 0
 
     async def send(self, issue_id: int, **order: Any) -> int:

@@ -5,13 +5,14 @@ import hmac
 import re
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
+from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
-from app.core.errors import Forbidden, NotFound, Unauthorized
+from app.core.errors import Fault, Forbidden, Invalid, NotFound, Unauthorized
 from app.editors.models import ApiKey
 
 
@@ -25,10 +26,14 @@ class Scope(StrEnum):
 
 SHAPE = re.compile(r"bs_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NOT_A_KEY = "0" * 64
+NAME_LIMIT = 80
 
 
 async def create(session: AsyncSession, name: str, scope: Scope, now: datetime) -> tuple[ApiKey, str]:
-    """Make a key and return its row and the key itself, which is nowhere kept."""
+    """Make a key and return its row and the key itself, which is nowhere kept. Raises Invalid for the name."""
+    if not 1 <= len(name.strip()) <= len(name) <= NAME_LIMIT or not name.isprintable():
+        sentence = f"A key's name is one line of 1 to {NAME_LIMIT} characters."
+        raise Invalid(sentence, [Fault(sentence, field="name")])
     handle, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     row = ApiKey(handle=handle, name=name, scope=scope, secret_hash=_hash(secret), created_at=now)
     session.add(row)
@@ -51,6 +56,22 @@ async def check(session: AsyncSession, presented: str, wanted: Scope) -> ApiKey:
     return row
 
 
+async def stands(session: AsyncSession, key_id: int) -> bool:
+    """Tell whether a key that was good a while ago still is."""
+    which = select(ApiKey).where(ApiKey.id == key_id, col(ApiKey.revoked_at).is_(None))
+    return (await session.scalars(which)).first() is not None
+
+
+def is_news(row: ApiKey, now: datetime) -> bool:
+    """Tell whether a use at `now` is worth writing down: the last one is kept to the minute."""
+    return row.last_used_at is None or now - row.last_used_at > timedelta(minutes=1)
+
+
+async def used(session: AsyncSession, key_id: int, now: datetime) -> None:
+    """Keep when a key was last used."""
+    await session.execute(update(ApiKey).where(col(ApiKey.id) == key_id).values(last_used_at=now))
+
+
 async def all_keys(session: AsyncSession) -> Sequence[ApiKey]:
     """Return every key, the newest last."""
     return (await session.scalars(select(ApiKey).order_by(col(ApiKey.id)))).all()
@@ -58,7 +79,9 @@ async def all_keys(session: AsyncSession) -> Sequence[ApiKey]:
 
 async def revoke(session: AsyncSession, handle: str, now: datetime) -> ApiKey:
     """End a key for good, by its handle or its number; raise NotFound."""
-    which = col(ApiKey.handle) == handle if not handle.isdecimal() else col(ApiKey.id) == int(handle)
+    # A handle may be all digits; a number has fewer than a handle.
+    is_number = handle.isascii() and handle.isdecimal() and len(handle) < 10
+    which = col(ApiKey.id) == int(handle) if is_number else col(ApiKey.handle) == handle
     row = (await session.scalars(select(ApiKey).where(which))).first()
     if row is None:
         raise NotFound(f"There is no key {handle}; `broadsheet keys list` shows them.")

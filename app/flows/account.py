@@ -1,15 +1,20 @@
 """What editors are told of a mailing and of an issue, the same by API and by command."""
 
+import asyncio
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import distinct, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlmodel import col
 
 from app.delivery import books, mailings
-from app.delivery.models import Mailing, MailingState, State
+from app.delivery.models import Delivery, Mailing, MailingState, State
 from app.flows.compose import SAMPLE_ADDRESS, Composer, Reader
+from app.flows.proof import pull
 from app.issues import document, preflight, sources, store
 from app.issues.models import Edition, Issue, IssueText
+from app.subscribers.models import ConsentEvent
 
 PARTS = ("html", "text", "headers", "message")
 
@@ -20,6 +25,12 @@ async def mailing(session: AsyncSession, one: Mailing, now: datetime) -> dict[st
     edition = await store.edition_of(session, issue)
     counts = await books.counts(session, one.id or 0)
     rate = await books.rate(session, one.id or 0, now) if one.state == MailingState.SENDING else 0.0
+    beside = {
+        "bounced_hard": 0,
+        "bounced_soft": 0,
+        "complained": 0,
+        "left": await _left(session, one, edition),
+    }
     left = counts[State.OWED] + counts[State.IN_FLIGHT] + counts[State.DEFERRED]
     return {
         "id": one.id,
@@ -31,10 +42,27 @@ async def mailing(session: AsyncSession, one: Mailing, now: datetime) -> dict[st
         "finished_at": one.finished_at,
         "audience": one.audience,
         **counts,
+        **beside,
         "rate": round(rate, 1),
         "eta": round(left / rate) if rate >= 0.1 else None,
         "problem": one.problem,
     }
+
+
+async def reconcile(session: AsyncSession, one: Mailing) -> list[dict[str, Any]]:
+    """Count a mailing's rows anew, set its tallies right, and return each difference that there was."""
+    tallied, rows = await books.counts(session, one.id or 0), await books.recount(session, one.id or 0)
+    found = [
+        {"state": state, "tally": tallied[state], "rows": rows[state]}
+        for state in tallied
+        if tallied[state] != rows[state]
+    ]
+    if found or one.audience != sum(rows.values()):
+        one.audience = sum(rows.values())
+        changes = {state: rows[state] - tallied[state] for state in tallied}
+        await books.correct(session, one.id or 0, changes)
+        await session.flush()
+    return found
 
 
 async def issue(session: AsyncSession, one: Issue) -> dict[str, Any]:
@@ -58,7 +86,7 @@ async def issue(session: AsyncSession, one: Issue) -> dict[str, Any]:
 
 async def handed_in(session: AsyncSession, one: Issue, edition: Edition, text: IssueText) -> dict[str, Any]:
     """Return what an editor sees right after handing in a text: how it was understood, and what to look at."""
-    parsed = sources.parse(text.source, text.format)
+    parsed = await asyncio.to_thread(sources.parse, text.source, text.format)
     return {
         "id": one.id,
         "edition": edition.slug,
@@ -78,15 +106,12 @@ async def preview(
 ) -> tuple[str, bytes]:
     """Return the media type and bytes of a part of what a reader gets, with links that open nothing.
 
-    `part` is html, text, headers or message. Renders on the calling thread, some 30 ms.
+    `part` is html, text, headers or message.
     """
-    edition = await store.edition_of(session, one)
-    text = await store.text(session, one, language)
-    others = store.other_labels(edition, await store.editions(session))
-    rendered = composer.render_issue(edition, one.date, text, others)
-    sent = await mailings.of_issue(session, one.id or 0)
-    moment = (sent.started_at if sent else None) or now
-    press = composer.press(edition, one.id or 0, one.date, text.language, moment, rendered)
+    proof = await pull(session, composer, one, await store.text(session, one, language))
+    rendered = proof.rendition
+    moment = proof.moment or now
+    press = composer.press(proof.edition, one.id or 0, one.date, proof.language, moment, rendered)
     reader = Reader(0, SAMPLE_ADDRESS)
     if part in ("html", "text"):
         filled = rendered.html if part == "html" else rendered.text
@@ -101,3 +126,24 @@ async def preview(
 
 async def _labels(session: AsyncSession) -> list[str]:
     return [one.label for one in await store.editions(session)]
+
+
+async def _left(session: AsyncSession, one: Mailing, edition: Edition) -> int:
+    """Return how many left the edition after they got this mailing and before the next one started."""
+    if one.started_at is None:
+        return 0
+    later = (
+        select(func.min(col(Mailing.started_at)))
+        .join(Issue, col(Issue.id) == Mailing.issue_id)
+        .where(col(Issue.edition_id) == edition.id, col(Mailing.started_at) > one.started_at)
+    )
+    following = (await session.execute(later)).scalar()
+    left = (
+        select(func.count(distinct(col(ConsentEvent.subscriber_id))))
+        .join(Delivery, col(Delivery.subscriber_id) == ConsentEvent.subscriber_id)
+        .where(col(Delivery.issue_id) == one.issue_id, col(Delivery.state) == State.SENT)
+        .where(col(ConsentEvent.kind) == "left", col(ConsentEvent.at) >= one.started_at)
+    )
+    if following is not None:
+        left = left.where(col(ConsentEvent.at) < following)
+    return (await session.execute(left)).scalar_one()

@@ -10,6 +10,7 @@ from typing import Any
 from app.core import i18n
 from app.core.config import Settings
 from app.core.tokens import Purpose, Signer, day_number
+from app.flows import signing
 from app.issues import sources
 from app.issues.models import Edition, IssueText
 from app.mail import headers, message, verp
@@ -53,6 +54,7 @@ class Press:
     sender: str
     body: Body
     fixed: bytes
+    moment: datetime
 
 
 class Composer:
@@ -61,6 +63,7 @@ class Composer:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.signer = Signer(settings.secret_key)
+        self.dkim = signing.signer(settings)
         self.renderer = Renderer(settings.templates)
         self._letter = lru_cache(maxsize=64)(self._render_letter)
 
@@ -118,7 +121,7 @@ class Composer:
             + headers.feedback_id(stamp, edition.slug, "issue", self.settings.domain)
         )
         body = message.prepare(rendition.html, rendition.text)
-        return Press(issue_id, edition.id or 0, edition.slug, day, sender, body, fixed)
+        return Press(issue_id, edition.id or 0, edition.slug, day, sender, body, fixed, moment)
 
     def issue_message(self, press: Press, reader: Reader) -> Envelope:
         """Return one reader's copy of an issue. Raises ValueError when their address cannot be written."""
@@ -135,7 +138,7 @@ class Composer:
             + message.unsubscribe_headers(links[UNSUBSCRIBE], self._mailto(unsubscribe))
         )
         composed = message.compose(press.body, press.fixed, personal, links)
-        return Envelope(self._return_path(press, who), recipient, composed)
+        return Envelope(self._return_path(press, who), recipient, self._signed(composed, press.moment))
 
     def links(self, press: Press, reader: Reader) -> dict[str, str]:
         """Return what a reader's copy has in its slots."""
@@ -178,7 +181,8 @@ class Composer:
             + headers.mailbox("To", "", recipient)
             + headers.structured("Message-ID", f"<letter-{letter['id']}.{token}@{self.settings.domain}>")
         )
-        return Envelope(sender, recipient, message.compose(body, fixed, b"", values))
+        composed = message.compose(body, fixed, b"", values)
+        return Envelope(sender, recipient, self._signed(composed, made))
 
     def sender(self, edition: Edition) -> str:
         """Return the address that an edition is from."""
@@ -231,6 +235,10 @@ class Composer:
     def _mailto(self, token: str) -> str | None:
         domain = self.settings.bounce_domain
         return f"mailto:unsubscribe+{token}@{domain}" if domain else None
+
+    def _signed(self, composed: bytes, moment: datetime) -> bytes:
+        """Return a message with its signature in front; `moment` is its Date, so that a retry is the same."""
+        return composed if self.dkim is None else self.dkim.sign(composed, moment) + composed
 
     def _return_path(self, press: Press, subscriber_id: int) -> str:
         domain = self.settings.bounce_domain

@@ -11,11 +11,17 @@ from app.core.errors import Fault, Invalid
 def check(cadence: Mapping[str, Any]) -> None:
     """Raise Invalid unless the cadence names weekdays or a day of the month."""
     match cadence:
-        case {"weekdays": [*days]} if days and all(d in range(7) for d in days) and len(cadence) == 1:
+        case {"weekdays": [*days]} if (
+            days and all(_is_one_of(range(7), d) for d in days) and len(cadence) == 1
+        ):
             return
-        case {"day_of_month": int(day)} if 1 <= day <= 28 and len(cadence) == 1:
+        case {"day_of_month": day} if _is_one_of(range(1, 29), day) and len(cadence) == 1:
             return
     raise Invalid('A cadence is {"weekdays": [0, …, 6]} (Monday is 0) or {"day_of_month": 1…28}.')
+
+
+def _is_one_of(numbers: range, value: object) -> bool:
+    return type(value) is int and value in numbers  # True and 1.0 are equal to 1, and are no days
 
 
 def next_date(cadence: Mapping[str, Any], after: date) -> date:
@@ -32,11 +38,19 @@ def _is_due(cadence: Mapping[str, Any], day: date) -> bool:
 
 
 def moment(at: datetime | None, zone: str | None) -> datetime | None:
-    """Return the instant that a local time in a zone means; a time with an offset needs no zone."""
-    if at is None or at.tzinfo is not None:
-        return at
+    """Return the instant that a local time in a zone means, in UTC; a time with an offset needs no zone.
+
+    Raises Invalid for a zone that nobody knows, and for an instant outside the years 1 to 9999.
+    """
+    if at is None:
+        return None
     try:
-        return at.replace(tzinfo=ZoneInfo(zone or "")).astimezone(UTC)
+        placed = at if at.tzinfo is not None else at.replace(tzinfo=ZoneInfo(zone or ""))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         sentence = "`at` needs an offset, or a `tz` such as Asia/Shanghai."
         raise Invalid(sentence, [Fault(sentence, field="tz")]) from None
+    try:
+        return placed.astimezone(UTC)
+    except OverflowError:
+        sentence = "`at` lies outside the years that a calendar has here."
+        raise Invalid(sentence, [Fault(sentence, field="at")]) from None

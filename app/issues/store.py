@@ -43,6 +43,11 @@ async def issue(session: AsyncSession, issue_id: int) -> Issue:
     return found
 
 
+async def hold(session: AsyncSession, row: Issue | Edition) -> None:
+    """Let no other transaction change an issue or an edition until ours ends, and see it as it is now."""
+    await session.refresh(row, with_for_update={"key_share": True})  # what refers to it may still be added
+
+
 async def edition_of(session: AsyncSession, one: Issue) -> Edition:
     """Return the edition that an issue is a number of."""
     return (await session.scalars(select_model(Edition).where(Edition.id == one.edition_id))).one()
@@ -108,6 +113,12 @@ async def published(
     if edition_id is not None:
         which = which.where(col(Issue.edition_id) == edition_id)
     return (await session.execute(which)).all()
+
+
+async def has_published(session: AsyncSession, edition: Edition) -> bool:
+    """Tell whether an issue of this edition has been published yet."""
+    which = select_model(Issue).where(Issue.edition_id == edition.id, Issue.state == IssueState.PUBLISHED)
+    return (await session.scalars(which.limit(1))).first() is not None
 
 
 def other_labels(edition: Edition, editions: Sequence[Edition]) -> tuple[str, ...]:
