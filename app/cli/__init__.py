@@ -17,7 +17,10 @@ NOUNS = {
     "issues": ("issues", "Hand in, look at, and test an issue."),
     "send": ("mailings", "Send an issue to its readers."),
     "mailings": ("mailings", "Watch and steer what is being sent."),
-    "subscribers": ("subscribers", "Readers."),
+    "why": ("mailings", "Did she get it, and why not?"),
+    "subscribers": ("subscribers", "Readers: add, list, import, export, erase."),
+    "suppressions": ("suppressions", "Addresses that must not be mailed."),
+    "dns": ("dns", "The DNS records to set, and what is wrong with those that are."),
 }
 
 
@@ -57,4 +60,10 @@ def main() -> None:
         for fault in error.faults:
             where = f"line {fault.line}: " if fault.line else f"{fault.field}: " if fault.field else ""
             click.echo(f"  {where}{fault.message}", err=True)
+        sys.exit(1)
+    except OSError as error:
+        click.echo(
+            f"{error.filename or 'A file'} cannot be used: {(error.strerror or str(error)).lower()}.",
+            err=True,
+        )
         sys.exit(1)

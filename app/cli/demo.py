@@ -10,7 +10,7 @@ from sqlmodel import select
 from app.delivery import mailings
 from app.edge import House
 from app.editors import keys
-from app.flows import publish, readers, subscribe
+from app.flows import manuscript, publish, readers, subscribe
 from app.issues import store
 from app.issues.models import Issue
 from app.subscribers.store import Origin
@@ -30,11 +30,13 @@ async def show(house: House, host: str, port: int) -> None:
     sent = await _fill(house)
     house.wake.call()
     for mailing_id in sent:
-        while True:
+        while not house.stopping.is_set():
             async with house.db.reading() as session:
                 if (await mailings.get(session, mailing_id)).state == "finished":
                     break
             await asyncio.sleep(0.1)
+    if house.stopping.is_set():
+        return
     async with house.db.transaction() as session:
         _, key = await keys.create(session, "demo", keys.Scope.ADMIN, house.now())
     here = f"http://{host}:{port}"
@@ -69,8 +71,8 @@ async def _fill(house: House) -> list[int]:
         for edition in await store.editions(session):
             sample = SAMPLES / f"{edition.slug}.txt"
             if sample.is_file():
-                text = publish.Manuscript(sample.read_bytes())
-                issue, _, _ = await publish.hand_in(session, edition.slug, today, text, house.now())
+                text = manuscript.Manuscript(sample.read_bytes())
+                issue, _, _ = await manuscript.hand_in(session, edition.slug, today, text, house.now())
                 mailing, _ = await publish.send(session, issue.id or 0, publish.Order(), house.now())
                 made.append(mailing.id or 0)
     return made

@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 
 import click
 
-from app.core import config, schema
+from app.core import config
 from app.core.db import Database
-from app.edge import House
+from app.edge import LARGEST, House, require_current
 from app.flows.compose import Composer
 
 Result = TypeVar("Result")
 
+number = click.IntRange(1, LARGEST)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or one a line.")
 
 
@@ -26,7 +27,7 @@ async def house() -> AsyncIterator[House]:
     settings = config.load()
     db = Database(settings.database_url)
     try:
-        await schema.require_current(db)
+        await require_current(db)
         yield House(settings, db, Composer(settings))
     finally:
         await db.close()

@@ -7,9 +7,10 @@ from typing import Any
 import click
 from sqlmodel import col, select
 
-from app.cli.desk import as_json, in_house, show, show_all
+from app.cli.desk import as_json, in_house, number, show, show_all
 from app.edge import House
-from app.flows import account, publish
+from app.editors import audit
+from app.flows import account, manuscript, proofread
 from app.issues import store
 from app.issues.models import Issue
 
@@ -29,15 +30,16 @@ def issues() -> None:
 @in_house
 async def add(at: House, file: Path, edition: str, day: Any, as_json: bool, **given: str | None) -> None:
     """Hand in a text as the issue of an edition and a date; prints its id."""
-    manuscript = publish.Manuscript(file.read_bytes(), "text", given["language"], given["subject"])
+    text = manuscript.Manuscript(file.read_bytes(), "text", given["language"], given["subject"])
     async with at.db.transaction() as session:
-        issue, of, text = await publish.hand_in(session, edition, day.date(), manuscript, at.now())
-        handed = await account.handed_in(session, issue, of, text)
+        issue, of, kept = await manuscript.hand_in(session, edition, day.date(), text, at.now())
+        audit.note(session, audit.COMMAND, "hand in", f"issue {issue.id}", at.now())
+        handed = await account.handed_in(session, issue, of, kept)
     if as_json:
         show(handed, as_json)
         return
     click.echo(issue.id)
-    click.echo(f"{of.name} {issue.date}: {text.subject}", err=True)
+    click.echo(f"{of.name} {issue.date}: {kept.subject}", err=True)
     for section in handed["outline"]:
         if section["section"]:
             click.echo(f"  {section['section']}", err=True)
@@ -61,7 +63,7 @@ async def list_issues(at: House, as_json: bool) -> None:
 
 
 @issues.command("show")
-@click.argument("issue_id", type=int)
+@click.argument("issue_id", type=number)
 @as_json
 @in_house
 async def show_issue(at: House, issue_id: int, as_json: bool) -> None:
@@ -78,7 +80,7 @@ async def show_issue(at: House, issue_id: int, as_json: bool) -> None:
 
 
 @issues.command()
-@click.argument("issue_id", type=int)
+@click.argument("issue_id", type=number)
 @click.option("--part", type=click.Choice(account.PARTS), default="text")
 @click.option("--language")
 @in_house
@@ -91,11 +93,44 @@ async def preview(at: House, issue_id: int, part: str, language: str | None) -> 
 
 
 @issues.command()
-@click.argument("issue_id", type=int)
+@click.argument("issue_id", type=number)
+@as_json
+@in_house
+async def preflight(at: House, issue_id: int, as_json: bool) -> None:
+    """Say what is wrong with an issue as readers would get it (exit code 1), and what is worth a look."""
+    async with at.db.reading() as session:
+        found = await proofread.look(session, at.composer, issue_id)
+    if as_json:
+        show(found, as_json)
+    for level, findings in found.items():
+        for one in findings if not as_json else ():
+            where = f"line {one['line']}" if one["line"] else one["part"] or "text"
+            click.echo(f"{level[:-1]}: {one['language']}, {where}: {one['message']}")
+    if not as_json and not any(found.values()):
+        click.echo("Nothing stands in the way.")
+    if found["errors"]:
+        sys.exit(1)
+
+
+@issues.command()
+@click.argument("issue_id", type=number)
 @click.option("--to", "addresses", multiple=True, required=True)
 @in_house
 async def test(at: House, issue_id: int, addresses: tuple[str, ...]) -> None:
     """Send a test to an address, outside the books."""
     async with at.db.transaction() as session:
-        await publish.owe_tests(session, at.composer, issue_id, addresses, at.now())
+        await manuscript.owe_tests(session, at.composer, issue_id, addresses, at.now())
+        audit.note(session, audit.COMMAND, "test", f"issue {issue_id}", at.now())
+    click.echo("The worker sends it now.")
+
+
+@issues.command()
+@click.argument("issue_id", type=number)
+@click.option("--to", "address", required=True)
+@in_house
+async def copy(at: House, issue_id: int, address: str) -> None:
+    """Send an issue once more to one reader who lost it, outside the books."""
+    async with at.db.transaction() as session:
+        await manuscript.copy_for(session, at.composer, issue_id, address, at.now())
+        audit.note(session, audit.COMMAND, "copy", f"issue {issue_id}", at.now())
     click.echo("The worker sends it now.")

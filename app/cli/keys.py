@@ -4,6 +4,7 @@ import click
 
 from app.cli.desk import as_json, in_house, show, show_all
 from app.edge import House
+from app.editors import audit
 from app.editors import keys as store
 from app.editors.models import ApiKey
 
@@ -21,7 +22,8 @@ def keys() -> None:
 async def create(at: House, name: str, scope: str, as_json: bool) -> None:
     """Make a key and print it."""
     async with at.db.transaction() as session:
-        _, key = await store.create(session, name, store.Scope(scope), at.now())
+        row, key = await store.create(session, name, store.Scope(scope), at.now())
+        audit.note(session, audit.COMMAND, "make", f"key {row.id}", at.now())
     if as_json:
         show({"key": key}, as_json)
     else:
@@ -36,7 +38,7 @@ async def list_keys(at: House, as_json: bool) -> None:
     """List the keys, without their secrets."""
     async with at.db.reading() as session:
         rows = [_row(one) for one in await store.all_keys(session)]
-    show_all(rows, ("id", "name", "scope", "created_at", "revoked_at"), as_json)
+    show_all(rows, ("id", "name", "scope", "created_at", "last_used_at", "revoked_at"), as_json)
 
 
 @keys.command()
@@ -46,6 +48,7 @@ async def revoke(at: House, key: str) -> None:
     """End a key at once, by its number or its handle."""
     async with at.db.transaction() as session:
         row = await store.revoke(session, key, at.now())
+        audit.note(session, audit.COMMAND, "revoke", f"key {row.id}", at.now())
     click.echo(f"The key “{row.name}” is revoked.")
 
 
@@ -56,5 +59,6 @@ def _row(one: ApiKey) -> dict[str, object]:
         "name": one.name,
         "scope": one.scope,
         "created_at": one.created_at,
+        "last_used_at": one.last_used_at,
         "revoked_at": one.revoked_at,
     }

@@ -7,21 +7,25 @@ from typing import Any
 import click
 from sqlmodel import col, select
 
-from app.cli.desk import as_json, in_house, show, show_all
+from app.cli.desk import as_json, in_house, number, show, show_all
 from app.delivery import mailings as store
 from app.delivery import workers
 from app.delivery.models import Mailing
 from app.edge import House
-from app.flows import account, publish
+from app.editors import audit
+from app.flows import account, proofread, publish
+from app.flows import why as telling
+from app.issues import store as issues
 from app.issues.cadence import moment
 
+WHEN = click.DateTime(["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"])
 OVER = ("finished", "cancelled", "paused")
 UNSEEN = timedelta(seconds=10)
 
 
 @click.command()
-@click.argument("issue_id", type=int)
-@click.option("--at", "when", type=click.DateTime(["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"]))
+@click.argument("issue_id", type=number)
+@click.option("--at", "when", type=WHEN)
 @click.option("--tz", help="The zone of --at, such as Asia/Shanghai.")
 @click.option("--max-lateness", help="How late it may still go: 6h, 90m.")
 @click.option("--on-uncertain", type=click.Choice(["resend", "hold"]), default="resend")
@@ -35,7 +39,11 @@ async def send(
     """Send an issue to its readers and show how far it is."""
     order = publish.Order(moment(when, how["tz"]), lasting(how["max_lateness"]), how["on_uncertain"])
     async with at.db.transaction() as session:
-        mailing, _ = await publish.send(session, issue_id, order, at.now())
+        if not how["force"]:
+            await proofread.require_fit(session, at.composer, issue_id)
+        mailing, is_new = await publish.send(session, issue_id, order, at.now())
+        if is_new:
+            audit.note(session, audit.COMMAND, "send", f"issue {issue_id}", at.now())
         told = await account.mailing(session, mailing, at.now())
     if as_json or detach or told["state"] == "scheduled":
         show(told, as_json)
@@ -60,7 +68,7 @@ async def list_mailings(at: House, as_json: bool) -> None:
 
 
 @mailings.command("show")
-@click.argument("mailing_id", type=int)
+@click.argument("mailing_id", type=number)
 @as_json
 @in_house
 async def show_mailing(at: House, mailing_id: int, as_json: bool) -> None:
@@ -70,37 +78,70 @@ async def show_mailing(at: House, mailing_id: int, as_json: bool) -> None:
     show(told, as_json)
 
 
-@mailings.command()
-@click.argument("mailing_id", type=int)
-@as_json
-@in_house
-async def pause(at: House, mailing_id: int, as_json: bool) -> None:
-    """Stop handing over; what is in flight is finished."""
-    async with at.db.transaction() as session:
-        one = await store.pause(session, mailing_id, "paused by an editor")
-        show(await account.mailing(session, one, at.now()), as_json)
+def steering(act: str, sentence: str) -> None:
+    """Add a command that does one thing to a mailing and shows it."""
+
+    async def command(at: House, mailing_id: int, as_json: bool) -> None:
+        async with at.db.transaction() as session:
+            one = await publish.steer(session, mailing_id, act, at.now())
+            audit.note(session, audit.COMMAND, act, f"mailing {mailing_id}", at.now())
+            told = await account.mailing(session, one, at.now())
+        show(told, as_json)
+
+    argument = click.argument("mailing_id", type=number)
+    mailings.command(act, help=sentence)(argument(as_json(in_house(command))))
+
+
+steering("pause", "Stop handing over; what is in flight is finished.")
+steering("resume", "Go on where it stopped.")
+steering("cancel", "Take back everything not yet handed over; `send` reopens it.")
+steering("retry", "Owe again what failed, expired or is uncertain.")
 
 
 @mailings.command()
-@click.argument("mailing_id", type=int)
+@click.argument("mailing_id", type=number)
+@click.option("--at", "when", required=True, type=WHEN)
+@click.option("--tz", help="The zone of --at, such as Asia/Shanghai.")
 @as_json
 @in_house
-async def resume(at: House, mailing_id: int, as_json: bool) -> None:
-    """Go on where it stopped."""
+async def reschedule(at: House, mailing_id: int, when: datetime, tz: str | None, as_json: bool) -> None:
+    """Give a mailing that has not started another time."""
     async with at.db.transaction() as session:
-        one = await store.resume(session, mailing_id, at.now())
-        show(await account.mailing(session, one, at.now()), as_json)
+        one = await store.reschedule(session, mailing_id, moment(when, tz) or at.now())
+        audit.note(session, audit.COMMAND, "reschedule", f"mailing {mailing_id}", at.now())
+        told = await account.mailing(session, one, at.now())
+    show(told, as_json)
 
 
 @mailings.command()
-@click.argument("mailing_id", type=int)
+@click.argument("mailing_id", type=number)
 @as_json
 @in_house
-async def cancel(at: House, mailing_id: int, as_json: bool) -> None:
-    """Take back everything not yet handed over; `send` reopens it."""
+async def reconcile(at: House, mailing_id: int, as_json: bool) -> None:
+    """Count the rows anew, say each difference from the tallies, and set them right."""
     async with at.db.transaction() as session:
-        one = await publish.cancel(session, mailing_id, at.now())
-        show(await account.mailing(session, one, at.now()), as_json)
+        differences = await account.reconcile(session, await store.get(session, mailing_id))
+        audit.note(session, audit.COMMAND, "reconcile", f"mailing {mailing_id}", at.now())
+    if as_json or differences:
+        show_all(differences, ("state", "tally", "rows"), as_json)
+    else:
+        click.echo("The books balance: rows and tallies agree.")
+
+
+@click.command()
+@click.argument("address")
+@click.argument("issue_id", type=number)
+@as_json
+@in_house
+async def why(at: House, address: str, issue_id: int, as_json: bool) -> None:
+    """Say whether somebody got an issue, and why (not)."""
+    async with at.db.reading() as session:
+        issue = await issues.issue(session, issue_id)
+        told = await telling.why(session, at.settings, issue, address, at.now())
+    if as_json:
+        show(told, as_json)
+    else:
+        click.echo(told["sentence"])
 
 
 async def watch(at: House, mailing_id: int) -> None:

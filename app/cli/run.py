@@ -1,27 +1,38 @@
 """Start the programs: pages and API, the worker, or both with the embedded mailbox."""
 
 import asyncio
+import logging
 import os
+import resource
 import signal
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import click
 import uvicorn
 
 from app import mailbox, main
 from app.cli import demo as samples
+from app.cli.prompt import Prompt
 from app.core import config, log, schema
 from app.core.config import Settings
 from app.core.db import Database
-from app.core.errors import Misconfigured
+from app.core.errors import BroadsheetError, Misconfigured
 from app.core.jobs import Wake
-from app.edge import House
+from app.edge import House, opening, require_current
 from app.flows.compose import Composer
 from app.mail.relay import Relay
 from app.subscribers import suppression
 from app.worker import Worker, claim_slot
+
+spoken = logging.getLogger(__name__)
+
+BACKLOG = 2048
+CONNECTIONS = 2000  # at once; more are answered 503
+FILES = 8192
 
 address = click.option("--host", default="127.0.0.1", show_default=True)
 port = click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
@@ -67,7 +78,8 @@ def migrate() -> None:
     async def upgrade() -> None:
         db = Database(config.load().database_url)
         try:
-            before = await schema.upgrade(db)
+            with opening():
+                before = await schema.upgrade(db)
         finally:
             await db.close()
         click.echo(f"The database was {before or 'empty'} and is now {schema.newest()}.")
@@ -82,77 +94,134 @@ def _start(host: str, port: int, programs: Programs) -> None:
             "The embedded mailbox is part of `broadsheet run`; set BROADSHEET_RELAYS to a relay."
         )
     log.configure()
-    asyncio.run(_run(settings, host, port, programs))
+    _allow_many_files()
+    taken = _listen(host, port) if programs.pages else None
+    try:
+        asyncio.run(_run(settings, taken, programs))
+    except ExceptionGroup as group:
+        raise _first(group) or group from None
+    except asyncio.CancelledError:
+        raise click.Abort from None
+    finally:
+        if taken is not None:
+            taken.close()
 
 
-async def _run(settings: Settings, host: str, port: int, programs: Programs) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+async def _run(settings: Settings, taken: socket.socket | None, programs: Programs) -> None:
+    stop = _stopped_by_signals()
     lock = (
         claim_slot(settings.data_dir, settings.database_url.startswith("sqlite"))
         if programs.delivers
         else None
     )
-    async with _opened(settings, programs) as (house, box), asyncio.TaskGroup() as tasks:
+    async with _opened(settings, programs, stop) as (house, box), asyncio.TaskGroup() as tasks:
         if lock is not None:
             one = Worker(house.db, house.composer, house.wake, lambda url: Relay(url, settings.domain))
             tasks.create_task(one.run(stop, lock[0]))
-        if programs.pages:
-            tasks.create_task(_serve(house, box, host, port, stop))
-        if programs.demo and box is not None:
-            tasks.create_task(samples.show(house, host, port))
+        if taken is not None:
+            tasks.create_task(_serve(house, box, taken))
+        if programs.demo and box is not None and taken is not None:
+            tasks.create_task(samples.show(house, *taken.getsockname()[:2]))
     if lock is not None:
         os.close(lock[1])
 
 
+def _stopped_by_signals() -> asyncio.Event:
+    """Return what the first signal sets; the second one ends everything at once."""
+    stop, loop, whole = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task()
+
+    def halt() -> None:
+        if stop.is_set() and whole is not None:
+            whole.cancel()
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, halt)
+    return stop
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Take the port before anything else is begun; raise Misconfigured when it cannot be had."""
+    try:
+        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(where[:2], family=family, backlog=BACKLOG)
+    except OSError as error:
+        cause = (error.strerror or str(error)).lower()
+        raise Misconfigured(f"Port {port} on {host} cannot be taken: {cause}. Choose with --port.") from None
+
+
+def _allow_many_files() -> None:
+    """Let this process open as many connections as the machine allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BroadsheetError | None:
+    """Return the first error of ours in a group, or None when it holds a bug."""
+    ours, others = group.split(BroadsheetError)
+    while isinstance(ours, BaseExceptionGroup):
+        ours = ours.exceptions[0]  # type: ignore[assignment]
+    return ours if others is None and isinstance(ours, BroadsheetError) else None
+
+
 @asynccontextmanager
 async def _opened(
-    settings: Settings, programs: Programs
+    settings: Settings, programs: Programs, stop: asyncio.Event
 ) -> AsyncIterator[tuple[House, mailbox.Mailbox | None]]:
     """Open the database and the mailbox, and check that both are fit for this version."""
     db, box = Database(settings.database_url), None
     try:
         if programs.migrates:
-            await schema.upgrade(db)
-        await schema.require_current(db)
+            with opening():
+                await schema.upgrade(db)
+        await require_current(db)
         async with db.transaction() as session:
             await suppression.check_key(session, settings.suppression_key)
         if mailbox.wanted(settings):
             box = mailbox.Mailbox()
-            settings = mailbox.pointed_at(settings, await box.open())
-        yield House(settings, db, Composer(settings), Wake()), box
+            settings = mailbox.pointed_at(settings, await box.open(mailbox.port_of(settings)))
+        yield House(settings, db, Composer(settings), Wake(), stopping=stop), box
     finally:
         if box is not None:
             await box.close()
         await db.close()
 
 
-async def _serve(
-    house: House, box: mailbox.Mailbox | None, host: str, port: int, stop: asyncio.Event
-) -> None:
+async def _serve(house: House, box: mailbox.Mailbox | None, taken: socket.socket) -> None:
     app = main.build(house)
     if box is not None:
         app.include_router(mailbox.router(box))
-    server = _Server(
+    server = server_of(app, house.settings)
+    serving = asyncio.create_task(server.serve([taken]))
+    stopping = asyncio.create_task(house.stopping.wait())
+    spoken.info("pages and API on http://%s:%d", *taken.getsockname()[:2])
+    await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    house.stopping.set()
+    await asyncio.gather(serving, stopping)
+
+
+def server_of(app: Any, settings: Settings) -> uvicorn.Server:
+    """Return a server that waits for nobody for ever and leaves the signals to us."""
+    return _Server(
         uvicorn.Config(
             app,
-            host=host,
-            port=port,
+            http=Prompt,
+            ws="none",
+            lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=bool(house.settings.trusted_proxies),
-            forwarded_allow_ips=list(house.settings.trusted_proxies),
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
+            limit_concurrency=CONNECTIONS,
+            backlog=BACKLOG,
             timeout_keep_alive=10,
-            timeout_graceful_shutdown=10,
+            timeout_graceful_shutdown=5,
         )
     )
-    serving = asyncio.create_task(server.serve())
-    await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
-    server.should_exit = True
-    stop.set()
-    await serving
 
 
 class _Server(uvicorn.Server):
