@@ -79,6 +79,9 @@ class Settings(BaseSettings):
     bounce_domain: Domain | None = None
     postal_address: str = ""
     contact: str = ""
+    dkim_key: Path | None = None
+    dkim_selector: str = ""
+    dkim_domain: str = ""
     templates: Path | None = None
     trusted_proxies: Words = ()
 
@@ -177,6 +180,8 @@ class Settings(BaseSettings):
             faults += [
                 f"{name} is needed before mail leaves this machine" for name, v in wanted.items() if not v
             ]
+        if self.dkim_key and not self.dkim_selector:
+            faults.append("DKIM_SELECTOR is needed with DKIM_KEY: the name of the key in the DNS")
         if faults:
             raise ValueError("\n".join(faults))
         return self

@@ -51,7 +51,8 @@ def parse(text: str) -> RelayUrl:
 
     smtp:// is STARTTLS that must succeed (port 587, RFC 6409), smtps:// is TLS from the first byte (465,
     RFC 8314 §3.3), smtp+plain:// has no TLS (25), `mailbox:` is the embedded mailbox on a free port of
-    loopback, or on PORT with `mailbox:PORT`). User name and password are percent-encoded, an IPv6 host stands in brackets.
+    loopback (`mailbox:PORT` on that one). User name and password are percent-encoded, an IPv6 host stands
+    in brackets.
     """
     scheme, colon, rest = text.strip().partition(":")
     scheme = scheme.lower()

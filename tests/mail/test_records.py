@@ -1,5 +1,7 @@
 """The DNS records to set, and what is wrong with those that are found; nothing here asks the network."""
 
+import dns.asyncresolver
+import dns.resolver
 import pytest
 
 from app.mail import records
@@ -63,14 +65,14 @@ def test_what_is_found_is_judged(record: Record, found: tuple[str, ...], problem
 async def test_a_resolver_that_cannot_be_asked_is_a_problem_and_no_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(records.dns.asyncresolver.Resolver, "resolve", refusing(OSError("no network")))
+    monkeypatch.setattr(dns.asyncresolver.Resolver, "resolve", refusing(OSError("no network")))
     looked = await records.looked_up([SPF, DMARC])
     assert [record.problem for record in looked] == ["could not be looked up (OSError)"] * 2
 
 
 async def test_a_machine_without_a_resolver_says_so_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = records.dns.resolver.NoResolverConfiguration()
-    monkeypatch.setattr(records.dns.asyncresolver, "Resolver", refusing(missing))
+    missing = dns.resolver.NoResolverConfiguration()  # type: ignore[no-untyped-call]
+    monkeypatch.setattr(dns.asyncresolver, "Resolver", refusing(missing))
     assert (await records.looked_up([SPF]))[0].problem == "could not be looked up (NoResolverConfiguration)"
 
 
