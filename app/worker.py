@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 TICK = 1.0
 BEAT = 5.0
+LAST_STEPS = 10.0  # seconds that the loops have to come to an end
 SMOOTHING = 0.3  # how much the last second counts in a mailing's rate
 
 
@@ -48,6 +49,7 @@ class Worker:
         self.dispatch = Dispatch(db, composer, wake, self.relays, now)
         self.id = 0
         self._problem: str | None = ""  # what was last said on the mailings; at first nobody knows
+        self._pulse, self._is_over = Ear(), False
         self._steady_since = 0.0  # loop time of the first heartbeat after a silence
         self._rates: dict[int, float] = {}
         self._rated_at = float("-inf")  # loop time of the last look at the rates
@@ -60,20 +62,24 @@ class Worker:
         self._beaten()
         loops: list[Callable[[], Awaitable[None]]] = [
             self.dispatch.write,
-            lambda: every(TICK, self.tick, self.wake.ear()),
-            lambda: every(BEAT, self.beat, Ear()),
-            lambda: every(TICK, self.take_in, self.wake.ear()),
+            lambda: self._every(TICK, self.tick, self.wake.ear()),
+            lambda: self._every(BEAT, self.beat, self.wake.ear()),
+            lambda: self._every(TICK, self.take_in, self.wake.ear()),
         ]
+        sends: list[Callable[[], Awaitable[None]]] = []
         for relay in self.relays:
-            loops += [lambda relay=relay: self.dispatch.send(relay)] * relay.url.connections  # type: ignore[misc]
-        tasks = [asyncio.create_task(restarted(loop)) for loop in loops]
+            sends += [lambda relay=relay: self.dispatch.send(relay)] * relay.url.connections  # type: ignore[misc]
+        senders = [asyncio.create_task(restarted(send)) for send in sends]
+        steady = [asyncio.create_task(restarted(loop)) for loop in loops]
         try:
             await stop.wait()
             await self._drain()
+            # A loop is let out of its transaction by itself: one cut short would leave the database held.
+            await asyncio.wait(steady, timeout=LAST_STEPS)
         finally:
-            for task in tasks:
+            for task in (*senders, *steady):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*senders, *steady, return_exceptions=True)
         async with self.db.transaction() as session:
             await workers.sign_off(session, self.id, self.now())
 
@@ -146,23 +152,23 @@ class Worker:
         self.dispatch.stop()
         while not self.dispatch.idle:
             await asyncio.sleep(0.02)
+        self.wake.call()
 
-
-async def every(seconds: float, step: Callable[[], Awaitable[None]], ear: Ear) -> None:
-    """Run a step when called, and every so many seconds; a database that is away is waited for."""
-    while True:
-        try:
-            await step()
-        except Unavailable as error:
-            log.error("%s", error.detail)
-        await ear.wait(seconds)
+    async def _every(self, seconds: float, step: Callable[[], Awaitable[None]], ear: Ear) -> None:
+        """Run a step when called, and every so many seconds, until the worker stops."""
+        while not self.dispatch.stopping:
+            try:
+                await step()
+            except Unavailable as error:
+                log.error("%s", error.detail)
+            await ear.wait(seconds)
 
 
 async def restarted(loop: Callable[[], Awaitable[None]]) -> None:
-    """Keep a loop going: a bug is logged with its trace and the loop begins anew after a second."""
+    """Keep a loop going until it ends by itself: a bug is logged with its trace, and it begins anew."""
     while True:
         try:
-            await loop()
+            return await loop()
         except BroadsheetError as error:
             log.error("%s", error.detail)
         except Exception:

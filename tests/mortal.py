@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fastapi import FastAPI
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import configure_mappers
 
@@ -39,30 +39,33 @@ from tests.issues import samples
 
 ROOT = Path(__file__).resolve().parents[1]
 DEAD = 71
+CHANGES = text("SELECT total_changes()")
 KEY = "0123456789abcdef" * 4
 TIMEOUTS = Timeouts(opening=5, command=5, data=5, block=5, dot=5, quit=0.5)
 
 
 class Mortal(Database):
-    """A database whose process dies right before or right after its n-th commit; 0 is never."""
+    """A database whose process dies right before or right after its n-th commit that changes anything; 0 is never."""
 
     def __init__(self, url: str, dies_at: int) -> None:
         super().__init__(url)
         self.dies_at, self.points = dies_at, 0
 
-    def pass_point(self) -> None:
+    def pass_point(self, counts: bool) -> None:
         """Die if this is the fault point."""
-        self.points += 1
-        if self.points == self.dies_at:
+        self.points += counts
+        if counts and self.points == self.dies_at:
             os._exit(DEAD)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
         """Yield a session as every database does, with a fault point on either side of the commit."""
         async with super().transaction() as session:
+            before = (await session.execute(CHANGES)).scalar_one()
             yield session
-            self.pass_point()
-        self.pass_point()
+            is_changed = (await session.execute(CHANGES)).scalar_one() != before
+            self.pass_point(is_changed)
+        self.pass_point(is_changed)
 
 
 def settings(database: Path, port: int, connections: int) -> Settings:
@@ -121,8 +124,8 @@ def composer_for(port: int, connections: int) -> Composer:
         slug="daily", name="x", label="x", language="zh", accent="#000000", accent_dark="#ffffff",
         cadence={"weekdays": [0]}, timezone="UTC", max_lateness=60, time_to_live=60,
     )  # fmt: skip
-    text = IssueText(issue_id=0, language="zh", format="text", source=samples.DAILY, subject="x")
-    composer.render_issue(edition, date(2026, 10, 26), text)
+    written = IssueText(issue_id=0, language="zh", format="text", source=samples.DAILY, subject="x")
+    composer.render_issue(edition, date(2026, 10, 26), written)
     return composer
 
 
@@ -198,8 +201,8 @@ class Graveyard:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         usual = {"until_finished": True, "connections": 1}
-        text = json.dumps(usual | order | {"database": str(database), "port": port})
-        self._process.stdin.write(text + "\n")
+        line = json.dumps(usual | order | {"database": str(database), "port": port})
+        self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         return Child(int(next(self._process.stdout)), self._process.stdout)
 

@@ -130,7 +130,7 @@ class World:
             stop.set()
             await task
 
-    async def until(self, mailing_id: int, *states: str, seconds: float = 20) -> dict[str, Any]:
+    async def until(self, mailing_id: int, *states: str, seconds: float = 60) -> dict[str, Any]:
         """Wait until a mailing is in one of the states, finished if none is named."""
         async with asyncio.timeout(seconds):
             while (shown := await self.mailing(mailing_id))["state"] not in (states or ("finished",)):

@@ -131,6 +131,7 @@ async def retry(session: AsyncSession, mailing_id: int, now: datetime) -> Mailin
         delivery.c.mailing_id == mailing_id,
         delivery.c.state.in_((State.FAILED, State.EXPIRED, State.UNCERTAIN)),
     )
+    await session.execute(update(delivery).where(again).values(attempts=0))  # a new chance is a whole one
     if await ledger.move(session, again, State.OWED, now):
         values: dict[str, Any] = {"expires_at": now + timedelta(seconds=one.time_to_live)}
         await session.execute(update(mailing).where(mailing.c.id == mailing_id).values(values))

@@ -9,6 +9,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -19,11 +20,12 @@ from app.core.jobs import Wake
 from app.delivery import claims, ledger, mailings
 from app.delivery.claims import Claim, Settlement
 from app.delivery.models import State
+from app.delivery.pace import Pacer
 from app.flows import deliver
 from app.flows.compose import Composer, Envelope
 from app.flows.deliver import Stock
-from app.flows.lane import Job, Lane, Name, Post, name_of, pause
-from app.mail.relay import Outcome, Relay, RelayDown, Uncertain, Unreached
+from app.flows.lane import Job, Lane, Name, Patience, Post, name_of, pause
+from app.mail.relay import Outcome, Relay, Uncertain, Unreached
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +57,9 @@ class Dispatch:
         self._lanes = (self._letters, self._issues) if apart else (self._issues,)
         self._stocks: dict[int, Stock] = {}
         self._results: list[tuple[Settlement, asyncio.Future[None]]] = []
-        self._opening: set[asyncio.Timeout] = set()
+        self._patience = Patience()
+        rated = [relay.url for relay in relays if relay.url.rate]
+        self._pacers = {url.name: Pacer(db, url.name, url.rate or 0) for url in rated}
         self._beat_at = float("-inf")  # loop time of the last heartbeat that was saved
         self._term = 0
         self._number = 0
@@ -82,14 +86,13 @@ class Dispatch:
     def stop(self) -> None:
         """Take nothing new, give back what no connection has taken, and wait for no relay that does not answer."""
         self.stopping = True
-        while self._opening:
-            self._opening.pop().reschedule(_loop_time())
+        self._patience.end()
         self._ear.call()
 
     async def write(self) -> None:
         """Record outcomes and claim more, one transaction after another, each with all that has arrived."""
         wait = TICK
-        while True:
+        while not (self.stopping and self.idle):
             await self._ear.wait(TICK)
             try:
                 await self._step()
@@ -137,12 +140,13 @@ class Dispatch:
             return envelope
         if not post.ready:
             await post.hang_up()
-            await self._connect(post)
-        if self._fenced or job.term != self._term or post.line is None:
+            await post.connect(self._patience)
+        has_turn = await self._has_turn(post)
+        if not has_turn or self._fenced or job.term != self._term or post.line is None:
             return deliver.released(job.claim, self.now())
-        was_fresh = post.line.fresh
+        was_fresh, sender = post.line.fresh, post.relay.url.sender or envelope.sender
         try:
-            outcome = await post.line.hand_over(envelope.sender, envelope.recipient, envelope.message)
+            outcome = await post.line.hand_over(sender, envelope.recipient, envelope.message)
         except ValueError as error:  # an address or a text that SMTP cannot carry; nothing was sent
             return deliver.failed(job.claim, error, self.now())
         if not isinstance(outcome, Uncertain | Unreached):
@@ -162,20 +166,15 @@ class Dispatch:
                 log.exception("a message could not be composed")
             return deliver.failed(job.claim, error, self.now())
 
-    async def _connect(self, post: Post) -> None:
-        """Open the post's line, or note why that failed; a worker that stops waits no longer."""
-        try:
-            async with asyncio.timeout(0 if self.stopping else None) as opening:
-                self._opening.add(opening)
-                try:
-                    post.line = await post.relay.connect()
-                finally:
-                    self._opening.discard(opening)
-        except RelayDown as down:
-            post.failed(down.sentence, _loop_time())
-            log.warning("%s", down.sentence)
-        except TimeoutError:
-            log.info("stopping, so a relay that has not answered is left alone")
+    async def _has_turn(self, post: Post) -> bool:
+        """Wait for the next slot of the relay's pace, where it has one; False when there is none to be had."""
+        if (pacer := self._pacers.get(post.relay.url.name)) is None or post.line is None:
+            return True
+        with suppress(TimeoutError, Unavailable):
+            async with self._patience.lasting():
+                await pacer.wait()
+            return True
+        return False
 
     def _settlement(self, post: Post, job: Job, outcome: Outcome) -> Settlement:
         jitter = random.uniform(-1, 1)

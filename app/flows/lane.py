@@ -1,13 +1,16 @@
 """A lane: claims that wait for a connection, letters first, and what is known of the relays that serve them."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from app.delivery.claims import Claim
 from app.flows.deliver import Stock
-from app.mail.relay import Line, Relay
+from app.mail.relay import Line, Relay, RelayDown
+
+log = logging.getLogger(__name__)
 
 LONGEST_WAIT = 60.0  # seconds between two tries at a relay that is down
 RECENT = 5.0  # seconds for which an answer shows that a relay takes mail, whatever one connection meets
@@ -64,6 +67,30 @@ def name_of(claim: Claim) -> Name:
 def pause(failures: int) -> float:
     """Return how many seconds to wait after so many failures in a row."""
     return float(min(2.0 ** (min(failures, 32) - 1), LONGEST_WAIT))
+
+
+class Patience:
+    """Waits that a worker breaks off when it stops."""
+
+    def __init__(self) -> None:
+        self._waits: set[asyncio.Timeout] = set()
+        self._is_over = False
+
+    @asynccontextmanager
+    async def lasting(self) -> AsyncIterator[None]:
+        """Give a block that `end` breaks off with TimeoutError."""
+        async with asyncio.timeout(0 if self._is_over else None) as wait:
+            self._waits.add(wait)
+            try:
+                yield
+            finally:
+                self._waits.discard(wait)
+
+    def end(self) -> None:
+        """Break off every wait, now and from now on."""
+        self._is_over = True
+        while self._waits:
+            self._waits.pop().reschedule(asyncio.get_running_loop().time())
 
 
 class Lane:
@@ -136,6 +163,17 @@ class Post:
         """Note a failure at loop time `at`: this connection waits, or all do where nobody gets through."""
         self.gate.shut(problem, at)
         self.refused = 0 if self.gate.failures else self.refused + 1
+
+    async def connect(self, patience: Patience) -> None:
+        """Open the line, or note why that failed; a worker that stops waits no longer."""
+        try:
+            async with patience.lasting():
+                self.line = await self.relay.connect()
+        except RelayDown as down:
+            self.failed(down.sentence, asyncio.get_running_loop().time())
+            log.warning("%s", down.sentence)
+        except TimeoutError:
+            log.info("stopping, so a relay that has not answered is left alone")
 
     async def hang_up(self) -> None:
         """Close the line, if there is one."""

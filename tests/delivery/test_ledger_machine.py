@@ -36,6 +36,8 @@ WORKERS = (1, 2)
 OUTCOMES = (State.SENT, State.DEFERRED, State.REFUSED, State.FAILED, State.UNCERTAIN, State.OWED)
 
 T = TypeVar("T")
+DEEDS = ("claims", "claims", "claims", "settles", "settles", "settles", "settles", "forgets", "dies")
+
 Key = tuple[int, int]  # mailing, subscriber
 
 
@@ -218,10 +220,9 @@ class Ledger(RuleBasedStateMachine):
         if not due:
             one.whole, one.state = True, "sending"
 
-    @precondition(lambda self: self.model.mailings)
-    @rule(data=st.data(), worker=st.sampled_from(WORKERS), limit=st.integers(1, 4))
-    def a_worker_claims(self, data: st.DataObject, worker: int, limit: int) -> None:
-        number, one = self.some_mailing(data)
+    def a_worker_claims(self, worker: int, limit: int, number: int) -> None:
+        """A worker claims from a mailing, where it is under way."""
+        one = self.model.mailings[number]
         if one.state not in ("preparing", "sending"):
             return
         who = audience.addressees(EDITION, self.now)
@@ -237,10 +238,15 @@ class Ledger(RuleBasedStateMachine):
         assert {(number, claim.subscriber_id) for claim in taken} == mine
         self.held += [(worker, claim) for claim in taken]
 
-    @rule(data=st.data(), worker=st.sampled_from(WORKERS), forgets=st.booleans())
-    def a_worker_fails(self, data: st.DataObject, worker: int, forgets: bool) -> None:
-        its = self.flying(worker)
-        if forgets and its:
+    @rule(data=st.data(), worker=st.sampled_from(WORKERS), word=st.sampled_from(DEEDS))
+    def a_worker(self, data: st.DataObject, worker: int, word: str) -> None:
+        if word == "claims" or not self.held:
+            number, _ = self.some_mailing(data)
+            self.a_worker_claims(worker, data.draw(st.integers(1, 4)), number)
+        elif word == "settles":
+            one = data.draw(st.sampled_from(self.held))
+            self.a_claim_is_settled(*one, data.draw(st.sampled_from(OUTCOMES)), data.draw(st.booleans()))
+        elif word == "forgets" and (its := self.flying(worker)):
             self.a_worker_forgets(worker, set(data.draw(st.lists(st.sampled_from(its)))))
         else:
             self.a_worker_dies(worker)
@@ -262,11 +268,8 @@ class Ledger(RuleBasedStateMachine):
         elif len(self.model.mailings) < 3:
             self.a_mailing_starts(data.draw(st.booleans()))
 
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES), again=st.booleans())
-    def a_claim_is_settled(self, data: st.DataObject, outcome: State, again: bool) -> None:
-        """Settle a claim, also one that was settled before or freed since: a repeat is harmless."""
-        worker, claim = data.draw(st.sampled_from(self.held))
+    def a_claim_is_settled(self, worker: int, claim: Claim, outcome: State, again: bool) -> None:
+        """A claim is settled, also one that was settled before or freed since: a repeat is harmless."""
         later = self.now + timedelta(minutes=5) if outcome == State.DEFERRED else self.now
         one = Settlement(claim, outcome, due_at=later, done_at=self.now, attempts=claim.attempts)
         for _ in range(1 + again):
@@ -426,6 +429,6 @@ class Ledger(RuleBasedStateMachine):
 
 
 Ledger.TestCase.settings = settings(
-    max_examples=30, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=15, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLedger = Ledger.TestCase

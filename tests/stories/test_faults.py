@@ -223,10 +223,9 @@ async def test_a_relay_that_is_down_costs_no_try_is_said_and_gets_everything_aft
         readers, weekly = await crowd(world, 50), await crowd(world, 5, "weekly", "w")
         mailing = await world.send(await world.issue())
         async with world.working(), asyncio.timeout(120):
-            while not (shown := await world.mailing(mailing))["problem"]:
+            while not (shown := await world.mailing(mailing))["problem"] or shown["owed"] < 49:
                 await asyncio.sleep(0.02)
             assert str(later.port) in shown["problem"]
-            assert shown["owed"] >= 49
             assert {row.attempts for row in await rows(world, mailing)} <= {0, 1}
             second = await world.send(await world.issue("weekly"))
             while not (await world.mailing(second))["problem"]:

@@ -6,8 +6,9 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 
-from app.delivery import ledger
-from app.delivery.models import Mailing
+from app.delivery import ledger, mailings
+from app.delivery.models import Delivery, Mailing
+from app.flows import account, publish
 from app.subscribers import audience
 from app.subscribers.models import Subscriber
 from tests.crowd import accounts, crowd, patiently, rows
@@ -273,3 +274,18 @@ async def test_a_letter_waits_for_no_issue(world: World) -> None:
         await world.until(mailing)
     assert world.sink.recipients().index("new@example.com") <= before + 3 * 5
     assert len(world.sink.mails) == 201
+
+
+async def test_what_is_retried_has_all_its_tries_again(world: World) -> None:
+    await world.reader("r@example.com", "daily")
+    mailing = await world.send(await world.issue())
+    async with world.db.transaction() as session:
+        await publish.enlist_next(session, await mailings.get(session, mailing), world.clock())
+        spent = {"state": "expired", "attempts": 24}
+        await session.execute(update(Delivery).values(spent))
+        await account.reconcile(session, await mailings.get(session, mailing))
+    assert (await world.api.post(f"/mailings/{mailing}/retry")).status_code == 200
+    world.sink.script = at("rcpt", reply("450 4.2.0 later"))
+    async with world.working(), asyncio.timeout(10):
+        while (await world.books_balance(mailing))["deferred"] == 0:
+            await asyncio.sleep(0.02)
