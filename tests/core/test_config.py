@@ -33,6 +33,9 @@ GIVEN: dict[str, tuple[str, object]] = {
     "bounce_domain": ("bounce.example.com", "bounce.example.com"),
     "postal_address": ("1 Street", "1 Street"),
     "contact": ("editors@example.com", "editors@example.com"),
+    "dkim_key": ("dkim.pem", Path("dkim.pem")),
+    "dkim_selector": ("s1", "s1"),
+    "dkim_domain": ("example.com", "example.com"),
     "templates": ("overlay", Path("overlay")),
     "trusted_proxies": ("10.0.0.0/8 ::1", ("10.0.0.0/8", "::1")),
 }
@@ -75,6 +78,7 @@ def test_each_setting_comes_from_the_environment(name: str, monkeypatch: pytest.
     for other, value in PUBLIC.items():
         monkeypatch.setenv(PREFIX + other.upper(), str(value))
     written, read = GIVEN[name]
+    monkeypatch.setenv(PREFIX + "DKIM_SELECTOR", "any")  # a key asks for one
     monkeypatch.setenv(PREFIX + name.upper(), written)
     assert getattr(config.load(), name) == read
 
