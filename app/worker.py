@@ -63,7 +63,7 @@ class Worker:
         loops: list[Callable[[], Awaitable[None]]] = [
             self.dispatch.write,
             lambda: self._every(TICK, self.tick, self.wake.ear()),
-            lambda: self._every(BEAT, self.beat, self.wake.ear()),
+            lambda: self._every(BEAT, self.beat, self._pulse),
             lambda: self._every(TICK, self.take_in, self.wake.ear()),
         ]
         sends: list[Callable[[], Awaitable[None]]] = []
@@ -152,11 +152,13 @@ class Worker:
         self.dispatch.stop()
         while not self.dispatch.idle:
             await asyncio.sleep(0.02)
+        self._is_over = True
+        self._pulse.call()
         self.wake.call()
 
     async def _every(self, seconds: float, step: Callable[[], Awaitable[None]], ear: Ear) -> None:
         """Run a step when called, and every so many seconds, until the worker stops."""
-        while not self.dispatch.stopping:
+        while not self._is_over:
             try:
                 await step()
             except Unavailable as error:
@@ -176,14 +178,14 @@ async def restarted(loop: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(1)
 
 
-def claim_slot(data_dir: Path, alone: bool) -> tuple[str, int]:
-    """Take the first free slot of this machine by a file lock; return the worker's name and the open lock.
+def claim_slot(data_dir: Path, database: str, alone: bool) -> tuple[str, int]:
+    """Take a database's first free slot on this machine by a file lock; return the worker's name and the lock.
 
     Raises Misconfigured when the database allows one worker only (`alone`) and there is one already.
     """
     data_dir.mkdir(parents=True, exist_ok=True)
     for slot in range(1 if alone else 64):
-        lock = os.open(data_dir / f"worker-{slot}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        lock = os.open(data_dir / f"worker-{database}-{slot}.lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

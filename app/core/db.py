@@ -10,7 +10,8 @@ from typing import Any, cast
 from sqlalchemy import CursorResult, DateTime, Dialect, Executable, MetaData, Table, event, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import SQLModel
@@ -27,6 +28,8 @@ NAMES = {
 SQLModel.metadata.naming_convention = NAMES
 metadata: MetaData = SQLModel.metadata
 
+# A process that freezes in mid-transaction must not stop the others for good (milliseconds; PostgreSQL only).
+LIMITS = "-c lock_timeout=10000 -c statement_timeout=120000 -c idle_in_transaction_session_timeout=60000"
 PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000", "foreign_keys=ON")
 
 
@@ -85,15 +88,17 @@ class Database:
         try:
             async with AsyncSession(engine, expire_on_commit=False) as session:
                 yield session
-        except OperationalError as error:
+        except (OperationalError, InterfaceError) as error:
             raise Unavailable(explain(error)) from error
+        except PoolTimeout as error:
+            raise Unavailable("Too much is asked of the database at once; try again in a moment.") from error
 
     async def close(self) -> None:
         """Give every connection back."""
         await self.engine.dispose()
 
 
-def explain(error: OperationalError) -> str:
+def explain(error: OperationalError | InterfaceError) -> str:
     """Say in a sentence what a failed database call means for the operator, without any value of it."""
     cause = str(error.orig)
     if "is full" in cause or "No space left" in cause or "disk I/O error" in cause:
@@ -114,12 +119,17 @@ def _engine(url: str) -> AsyncEngine:
             parsed.set(drivername="sqlite+aiosqlite"),
             connect_args={"timeout": 10},
             json_serializer=_json,
+            hide_parameters=True,
         )
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
     return create_async_engine(
-        parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, json_serializer=_json
+        parsed.set(drivername="postgresql+psycopg"),
+        pool_pre_ping=True,
+        connect_args={"options": LIMITS, "tcp_user_timeout": 30_000},
+        json_serializer=_json,
+        hide_parameters=True,
     )
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, Table, and_, bindparam, or_, select, update
+from sqlalchemy import Row, Select, Table, and_, bindparam, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.delivery import books
-from app.delivery.models import WAITING, Delivery, Letter, State
+from app.delivery import books, timing
+from app.delivery.models import Delivery, Letter, State, is_waiting
 
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 letter: Table = Letter.__table__  # type: ignore[attr-defined]
@@ -93,7 +93,7 @@ def _due(mailing_id: int, limit: int, now: datetime) -> Select[*tuple[Any, ...]]
         .where(
             delivery.c.mailing_id == mailing_id,
             delivery.c.provider == "",
-            delivery.c.state.in_(WAITING),
+            is_waiting(delivery),
             delivery.c.due_at <= now,
         )
         .order_by(delivery.c.due_at)
@@ -106,7 +106,7 @@ async def claim_letters(session: AsyncSession, worker_id: int, limit: int, now: 
     """Take up to `limit` due letters for a worker, the oldest first."""
     due = (
         select(letter)
-        .where(letter.c.state.in_(WAITING), letter.c.due_at <= now)
+        .where(is_waiting(letter), letter.c.due_at <= now, letter.c.created_at > now - timing.LETTER_LIFE)
         .order_by(letter.c.due_at)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -157,7 +157,7 @@ async def _standing(
 ) -> dict[tuple[int, ...], tuple[State, int | None]]:
     """Return state and holder of each row, locked until the transaction ends."""
     primary = list(table.primary_key.columns)
-    which = or_(*(and_(*(c == v for c, v in zip(primary, key, strict=True))) for key in keys))
+    which = tuple_(*primary).in_(keys)  # one cached statement for any number of keys
     found = select(*primary, table.c.state, table.c.worker_id).where(which).with_for_update()
     rows = (await session.execute(found)).all()
     return {tuple(row[:-2]): (State(row[-2]), row[-1]) for row in rows}

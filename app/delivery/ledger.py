@@ -1,4 +1,4 @@
-"""Enlist, claim, settle, withdraw: the only SQL that moves a delivery or a letter.
+"""Enlist, withdraw, expire, free: the moves of the ledger that no claim makes (those are in `claims`).
 
 Every move names the states it may start from, and its count is what the database says it changed. The
 tally of a mailing moves in the same transaction as its rows, so that the books balance at every commit.
@@ -11,6 +11,8 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Executable,
+    FromClause,
     Select,
     Table,
     and_,
@@ -26,7 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import changed, upsert
 from app.delivery import books
-from app.delivery.models import WAITING, Delivery, Letter, Mailing, MailingState, State
+from app.delivery.models import Delivery, Letter, Mailing, MailingState, State, is_in_flight, is_waiting
 
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 letter: Table = Letter.__table__  # type: ignore[attr-defined]
@@ -71,14 +73,14 @@ async def enlist(
 async def free(session: AsyncSession, dead: Iterable[int], now: datetime) -> int:
     """Give back what dead workers held: owed again, or uncertain where the mailing says hold; returns how many."""
     dead = list(dead)
-    held = and_(delivery.c.state == State.IN_FLIGHT, delivery.c.worker_id.in_(dead))
+    held = and_(is_in_flight(delivery), delivery.c.worker_id.in_(dead))
     holding = select(mailing.c.id).where(mailing.c.on_uncertain == "hold")
     freed = await move(
         session, and_(held, delivery.c.mailing_id.in_(holding)), State.UNCERTAIN, now,
         "the worker died with this mail in its hands",
     )  # fmt: skip
     freed += await move(session, held, State.OWED, now)
-    letters = and_(letter.c.state == State.IN_FLIGHT, letter.c.worker_id.in_(dead))
+    letters = and_(is_in_flight(letter), letter.c.worker_id.in_(dead))
     await session.execute(update(letter).where(letters).values(state=State.OWED, due_at=now))
     return freed
 
@@ -97,11 +99,9 @@ async def free_unknown(
     known = [
         and_(delivery.c.issue_id == one, delivery.c.subscriber_id.in_(who)) for one, who in issues.items()
     ]
-    mine = and_(delivery.c.state == State.IN_FLIGHT, delivery.c.worker_id == worker_id)
+    mine = and_(is_in_flight(delivery), delivery.c.worker_id == worker_id)
     letters = [key[0] for table, key in held if table == letter.name]
-    lost = and_(
-        letter.c.state == State.IN_FLIGHT, letter.c.worker_id == worker_id, letter.c.id.not_in(letters)
-    )
+    lost = and_(is_in_flight(letter), letter.c.worker_id == worker_id, letter.c.id.not_in(letters))
     await session.execute(update(letter).where(lost).values(state=State.OWED, due_at=now))
     return await move(session, and_(mine, not_(or_(false(), *known))), State.OWED, now)
 
@@ -113,28 +113,34 @@ async def move(
 
     `which` must name the states it may start from; rows that another transaction holds are waited for.
     """
-    found = (
-        select(delivery.c.mailing_id, delivery.c.state, func.count())
-        .where(which)
-        .group_by(delivery.c.mailing_id, delivery.c.state)
-    )
-    if session.get_bind().dialect.name == "postgresql":
-        locked = select(delivery.c.issue_id, delivery.c.subscriber_id).where(which)
-        key = (delivery.c.issue_id, delivery.c.subscriber_id)  # one order for all, so that nobody deadlocks
-        await session.execute(
-            select(func.count()).select_from(locked.order_by(*key).with_for_update().subquery())
-        )
-    rows = (await session.execute(found)).all()
-    if not rows:
-        return 0
     values: dict[str, Any] = {"state": to, "reason": reason}
     values |= {"due_at": now} if to == State.OWED else {"done_at": now}
-    moved = await changed(session, update(delivery).where(which).values(values))
-    moves: books.Moves = Counter({(row[0], State(row[1]), to): row[2] for row in rows})
-    if moved != moves.total():
-        raise RuntimeError(f"{moved} rows moved where {moves.total()} were counted")
+    found = (await session.execute(_moving(session, which, values))).all()
+    if session.get_bind().dialect.name != "postgresql" and found:
+        await session.execute(update(delivery).where(which).values(values))
+    moves: books.Moves = Counter({(row[0], State(row[1]), to): row[2] for row in found})
     await books.count(session, books.NOBODY, moves)
-    return moved
+    return moves.total()
+
+
+def _moving(session: AsyncSession, which: ColumnElement[bool], values: dict[str, Any]) -> Executable:
+    """Return what counts the rows to move by mailing and state; on PostgreSQL it moves them too.
+
+    There, others write meanwhile: only one statement that locks, moves and counts sees one truth. SQLite has one
+    writer, and cannot update in a common table expression.
+    """
+    if session.get_bind().dialect.name != "postgresql":
+        rows: FromClause = delivery
+        counted = select(rows.c.mailing_id, rows.c.state, func.count()).where(which)
+        return counted.group_by(rows.c.mailing_id, rows.c.state)
+    key = (delivery.c.issue_id, delivery.c.subscriber_id)  # one order for all, so that nobody deadlocks
+    held = select(*key, delivery.c.mailing_id, delivery.c.state).where(which).order_by(*key).with_for_update()
+    was = held.cte("held")
+    these = (key[0] == was.c.issue_id, key[1] == was.c.subscriber_id)
+    moved = (
+        update(delivery).where(*these).values(values).returning(was.c.mailing_id, was.c.state).cte("moved")
+    )
+    return select(moved.c.mailing_id, moved.c.state, func.count()).group_by(moved.c.mailing_id, moved.c.state)
 
 
 async def withdraw(
@@ -145,24 +151,24 @@ async def withdraw(
     reason: str,
 ) -> int:
     """Take back what a reader is still owed, in some mailings or in all."""
-    which = and_(delivery.c.subscriber_id == subscriber_id, delivery.c.state.in_(WAITING))
+    which = and_(delivery.c.subscriber_id == subscriber_id, is_waiting(delivery))
     if mailings is not None:
         which = and_(which, delivery.c.mailing_id.in_(mailings))
     return await move(session, which, State.WITHDRAWN, now, reason)
 
 
 async def expire(session: AsyncSession, now: datetime) -> int:
-    """Settle what has outlived its mailing's time to live, and letters that have outlived theirs."""
+    """Settle what has outlived its mailing's time to live."""
     over = select(mailing.c.id).where(
         mailing.c.expires_at <= now, mailing.c.state.in_(["sending", "preparing"])
     )
-    which = and_(delivery.c.mailing_id.in_(over), delivery.c.state.in_(WAITING))
+    which = and_(delivery.c.mailing_id.in_(over), is_waiting(delivery))
     return await move(session, which, State.EXPIRED, now, "its time to live was over")
 
 
 async def expire_letters(session: AsyncSession, made_before: datetime, now: datetime) -> None:
     """Settle the letters that have waited too long to be of use."""
-    late = and_(letter.c.state.in_(WAITING), letter.c.created_at <= made_before)
+    late = and_(is_waiting(letter), letter.c.created_at <= made_before)
     await session.execute(update(letter).where(late).values(state=State.EXPIRED, done_at=now))
 
 

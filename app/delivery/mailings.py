@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Table, and_, case, exists, select, update
+from sqlalchemy import Table, and_, case, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 from sqlmodel import select as select_model
@@ -11,7 +11,7 @@ from sqlmodel import select as select_model
 from app.core.db import changed
 from app.core.errors import Conflict, NotFound
 from app.delivery import ledger
-from app.delivery.models import OPEN, WAITING, Delivery, Mailing, MailingState, Rendition, State
+from app.delivery.models import Delivery, Mailing, MailingState, Rendition, State, is_in_flight, is_waiting
 
 mailing: Table = Mailing.__table__  # type: ignore[attr-defined]
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
@@ -87,7 +87,7 @@ async def cancel(session: AsyncSession, mailing_id: int, now: datetime) -> Maili
 async def withdraw_cancelled(session: AsyncSession, now: datetime) -> None:
     """Take back what cancelled mailings still owe: also what was in the air then and came back unsent."""
     cancelled = select(mailing.c.id).where(mailing.c.state == MailingState.CANCELLED)
-    waiting = and_(delivery.c.mailing_id.in_(cancelled), delivery.c.state.in_(WAITING))
+    waiting = and_(delivery.c.mailing_id.in_(cancelled), is_waiting(delivery))
     await ledger.move(session, waiting, State.WITHDRAWN, now, CANCELLED)
 
 
@@ -147,7 +147,13 @@ async def complete(session: AsyncSession, mailing_id: int) -> None:
 
 async def finish(session: AsyncSession, now: datetime) -> list[int]:
     """Finish every mailing under way of which no row is open, and return their ids."""
-    still_open = exists().where(delivery.c.mailing_id == mailing.c.id, delivery.c.state.in_(OPEN))
+    theirs = delivery.c.mailing_id == mailing.c.id
+    still_open = or_(
+        exists().where(theirs, is_waiting(delivery)), exists().where(theirs, is_in_flight(delivery))
+    )
+    # Held first, in a statement of its own: the next one then sees what a retry has just owed again.
+    held = select(mailing.c.id).where(mailing.c.state == MailingState.SENDING).order_by(mailing.c.id)
+    await session.execute(held.with_for_update())
     done = (
         update(mailing)
         .where(mailing.c.state == MailingState.SENDING, mailing.c.enlisted_at.is_not(None), ~still_open)

@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, Index, Text, text
+from sqlalchemy import JSON, CheckConstraint, ColumnElement, Index, Table, Text, literal_column, text
 from sqlmodel import Field, SQLModel
 
 from app.core.db import UTCDateTime
@@ -159,6 +159,16 @@ class Worker(SQLModel, table=True):
     started_at: datetime = Field(sa_type=UTCDateTime)
     seen_at: datetime = Field(sa_type=UTCDateTime)
     stopped_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+def is_waiting(table: Table) -> ColumnElement[bool]:
+    """Return that a row is owed or deferred, written as its partial index has it: SQLite takes no other."""
+    return table.c.state.in_([literal_column(f"'{state}'") for state in WAITING])
+
+
+def is_in_flight(table: Table) -> ColumnElement[bool]:
+    """Return that a row is claimed, written as its partial index has it."""
+    return table.c.state == literal_column(f"'{State.IN_FLIGHT}'")
 
 
 class Lane(SQLModel, table=True):

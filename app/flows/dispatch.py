@@ -25,7 +25,7 @@ from app.flows import deliver
 from app.flows.compose import Composer, Envelope
 from app.flows.deliver import Stock
 from app.flows.lane import Job, Lane, Name, Patience, Post, name_of, pause
-from app.mail.relay import Outcome, Relay, Uncertain, Unreached
+from app.mail.relay import Outcome, Relay, Uncertain
 
 log = logging.getLogger(__name__)
 
@@ -129,12 +129,16 @@ class Dispatch:
             settled = await self._carry(post, job)
         except Exception as error:
             log.exception("a mail's outcome is not known")
-            outcome = Uncertain(f"our own fault: {type(error).__name__}")
-            settled = self._settlement(post, job, outcome)
+            reason = f"our own fault: {type(error).__name__}"
+            if post.in_hand:
+                settled = self._settlement(post, job, Uncertain(reason))
+            else:
+                settled = deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
         await self._put_down(settled)
 
     async def _carry(self, post: Post, job: Job) -> Settlement:
         """Compose a job's message and hand it over; returns what is to be recorded."""
+        post.in_hand = False
         envelope = self._compose(job)
         if isinstance(envelope, Settlement):
             return envelope
@@ -144,18 +148,14 @@ class Dispatch:
         has_turn = await self._has_turn(post)
         if not has_turn or self._fenced or job.term != self._term or post.line is None:
             return deliver.released(job.claim, self.now())
+        post.in_hand = True
         was_fresh, sender = post.line.fresh, post.relay.url.sender or envelope.sender
         try:
             outcome = await post.line.hand_over(sender, envelope.recipient, envelope.message)
         except ValueError as error:  # an address or a text that SMTP cannot carry; nothing was sent
             return deliver.failed(job.claim, error, self.now())
-        if not isinstance(outcome, Uncertain | Unreached):
-            post.answered(_loop_time())
-        elif was_fresh or isinstance(outcome, Uncertain):  # any other connection is simply replaced
-            post.failed(f"The relay {post.relay.url.name} takes no mail: {outcome.reason}", _loop_time())
-            if isinstance(outcome, Unreached) and outcome.reply is None:
-                # It broke off without a word, so this very mail may be why.
-                return deliver.put_off(job.claim, outcome.reason, self.now(), random.uniform(-1, 1))
+        if (reason := post.heard(outcome, was_fresh, _loop_time())) is not None:
+            return deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
         return self._settlement(post, job, outcome)
 
     def _compose(self, job: Job) -> Envelope | Settlement:
@@ -271,7 +271,9 @@ class Dispatch:
 
     async def _look_at_mailings(self, session: AsyncSession) -> None:
         """Know the mailings under way, and give back the claims in the queue of those that are not any more."""
-        under_way = {one.id or 0: one for one in await mailings.under_way(session)}
+        now = self.now()
+        those = [one for one in await mailings.under_way(session) if one.expires_at and one.expires_at > now]
+        under_way = {one.id or 0: one for one in those}
         self._release(
             self._issues, lambda job: job.stock is not None and job.stock.mailing_id not in under_way
         )

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from app.delivery.claims import Claim
 from app.flows.deliver import Stock
-from app.mail.relay import Line, Relay, RelayDown
+from app.mail.relay import Line, Outcome, Refused, Relay, RelayDown, Uncertain, Unreached
 
 log = logging.getLogger(__name__)
 
+TOO_LARGE = 552  # the one refusal of MAIL that is about the message (RFC 1870 §6.1)
 LONGEST_WAIT = 60.0  # seconds between two tries at a relay that is down
 RECENT = 5.0  # seconds for which an answer shows that a relay takes mail, whatever one connection meets
 
@@ -142,6 +143,7 @@ class Post:
     relay: Relay
     lane: Lane
     line: Line | None = None
+    in_hand: bool = False  # whether a mail may have been handed over whose outcome is not known yet
     refused: int = 0  # failures of this connection in a row, while others may get through
 
     @property
@@ -158,6 +160,21 @@ class Post:
         """Note that the relay answered to a mail at loop time `at`."""
         self.refused = 0
         self.gate.open(at)
+
+    def heard(self, outcome: Outcome, was_fresh: bool, at: float) -> str | None:
+        """Note what an outcome at loop time `at` says of the relay; returns why the mail is to wait, if it is."""
+        name = self.relay.url.name
+        if isinstance(outcome, Refused) and outcome.stage == "mail" and outcome.reply.code != TOO_LARGE:
+            said = f"{outcome.reply.code} {outcome.reply.text}"  # it is we who are refused, not this reader
+            self.failed(f"The relay {name} refuses our sender: {said}", at)
+            return said
+        if not isinstance(outcome, Uncertain | Unreached):
+            self.answered(at)
+        elif was_fresh or isinstance(outcome, Uncertain):  # any other connection is simply replaced
+            self.failed(f"The relay {name} takes no mail: {outcome.reason}", at)
+            if isinstance(outcome, Unreached) and outcome.reply is None:
+                return outcome.reason  # it broke off without a word, so this very mail may be why
+        return None
 
     def failed(self, problem: str, at: float) -> None:
         """Note a failure at loop time `at`: this connection waits, or all do where nobody gets through."""

@@ -323,3 +323,21 @@ async def test_a_letter_that_cannot_be_written_stops_no_other(world: World) -> N
             )
     mails = await world.letters(1)
     assert [mail.recipient for mail in mails] == ["good@example.com"]
+
+
+async def test_a_relay_that_refuses_our_sender_refuses_no_reader(world: World) -> None:
+    readers = await crowd(world, 30)
+    world.sink.script = at("mail", reply("550 5.7.1 Sender not allowed"))
+    mailing = await world.send(await world.issue())
+    async with world.working():
+        async with asyncio.timeout(20):
+            while not (shown := await world.mailing(mailing))["problem"]:
+                await asyncio.sleep(0.02)
+        assert "refuses our sender: 550 5.7.1" in shown["problem"]
+    counts = await world.books_balance(mailing)
+    assert (counts["refused"], counts["sent"]) == (0, 0)
+    world.sink.script = None
+    world.clock.forward(minutes=10)
+    async with world.working():
+        await world.until(mailing)
+    assert await accounts(world, mailing, readers) == (0, 0)

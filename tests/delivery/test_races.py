@@ -1,0 +1,135 @@
+"""What editors and workers do to one mailing at the same moment, and the indexes that keep it cheap."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, text, update
+
+from app.core import schema
+from app.core.db import Database
+from app.delivery import books, claims, ledger, mailings
+from app.delivery.models import Delivery, Mailing, State, is_in_flight, is_waiting
+from app.issues.models import Issue
+
+delivery = Delivery.__table__  # type: ignore[attr-defined]
+NOW = datetime(2026, 10, 26, 7, 0, tzinfo=UTC)
+
+
+async def mailing_of(db: Database, many: int, state: str) -> int:
+    """Make a mailing whose deliveries are all in one state, with its books, and return its id."""
+    await schema.upgrade(db)
+    async with db.transaction() as session:
+        issue = Issue(edition_id=1, date=date(2026, 10, 26), created_at=NOW)
+        session.add(issue)
+        await session.flush()
+        one = Mailing(
+            issue_id=issue.id or 0, state="sending", scheduled_at=NOW, cutoff=NOW, started_at=NOW, enlisted_at=NOW,
+            expires_at=NOW + timedelta(hours=20), max_lateness=60, time_to_live=72_000, created_at=NOW, audience=many,
+        )  # fmt: skip
+        session.add(one)
+        await session.flush()
+        rows = [
+            {"issue_id": issue.id, "subscriber_id": n, "mailing_id": one.id, "state": state, "due_at": NOW,
+             "attempts": 1, "provider": ""}
+            for n in range(1, many + 1)
+        ]  # fmt: skip
+        await session.execute(delivery.insert(), rows)
+        await books.correct(session, one.id or 0, {state: many})
+    return one.id or 0
+
+
+@pytest.fixture
+async def postgres(postgres_url: str) -> AsyncIterator[Database]:
+    """A database that others write to meanwhile."""
+    one = Database(postgres_url)
+    yield one
+    await one.close()
+
+
+async def test_a_mailing_that_is_being_retried_cannot_finish_with_open_rows(postgres: Database) -> None:
+    number = await mailing_of(postgres, 3, "failed")
+    owed_again, may_commit = asyncio.Event(), asyncio.Event()
+
+    async def retry() -> None:
+        async with postgres.transaction() as session:
+            await mailings.retry(session, number, NOW)
+            owed_again.set()
+            await may_commit.wait()
+
+    async def finish() -> list[int]:
+        async with postgres.transaction() as session:
+            return await mailings.finish(session, NOW)
+
+    retrying = asyncio.create_task(retry())
+    await owed_again.wait()
+    finishing = asyncio.create_task(finish())
+    await asyncio.wait([finishing], timeout=0.3)  # it waits for the retry, which holds the mailing
+    may_commit.set()
+    await retrying
+    assert await finishing == []
+    async with postgres.reading() as session:
+        assert (await mailings.get(session, number)).state == "sending"
+
+
+async def test_a_cancel_counts_what_it_took_back_while_outcomes_arrive(postgres: Database) -> None:
+    number, many = await mailing_of(postgres, 400, "in_flight"), 400
+
+    async def defer(n: int) -> None:
+        async with postgres.transaction() as session:
+            its = (delivery.c.mailing_id == number, delivery.c.subscriber_id == n)
+            await session.execute(update(delivery).where(*its).values(state="deferred"))
+            await books.count(session, 1, books.Moves({(number, "in_flight", "deferred"): 1}))  # type: ignore[dict-item]
+
+    async def cancel() -> None:
+        async with postgres.transaction() as session:
+            await mailings.withdraw_cancelled(session, NOW)
+
+    async with postgres.transaction() as session:
+        await session.execute(update(Mailing).values(state="cancelled"))
+    for start in range(1, many, 40):
+        await asyncio.gather(*(defer(n) for n in range(start, start + 8)), cancel())
+    async with postgres.reading() as session:
+        assert await books.counts(session, number) == await books.recount(session, number)
+
+
+async def test_a_claim_and_a_finish_use_the_partial_indexes(tmp_path: Path) -> None:
+    db = Database(f"sqlite:///{tmp_path}/plan.db")
+    number = await mailing_of(db, 5, "sent")
+    due = claims._due(number, 10, NOW)
+    flying = select(delivery.c.issue_id).where(is_in_flight(delivery), delivery.c.worker_id == 1)
+    waiting = select(delivery.c.issue_id).where(delivery.c.mailing_id == number, is_waiting(delivery))
+    async with db.reading() as session:
+        for statement, index in ((due, "due"), (flying, "claimed"), (waiting, "due")):
+            plain = str(statement.compile(db.engine, compile_kwargs={"literal_binds": False}))
+            names = statement.compile(db.engine).params
+            plan = await session.execute(text("EXPLAIN QUERY PLAN " + _named(plain, names)), _bound(names))
+            assert f"USING INDEX {index} " in " ".join(str(row[3]) for row in plan) + " "
+    await db.close()
+
+
+def _named(statement: str, names: dict[str, object]) -> str:
+    for name in names:
+        statement = statement.replace("?", f":{name}", 1)
+    return statement
+
+
+def _bound(names: dict[str, object]) -> dict[str, object]:
+    return {
+        name: value.isoformat(" ") if isinstance(value, datetime) else value for name, value in names.items()
+    }
+
+
+async def test_twelve_hundred_outcomes_are_recorded_at_once(tmp_path: Path) -> None:
+    db = Database(f"sqlite:///{tmp_path}/many.db")
+    number = await mailing_of(db, 1_200, "in_flight")
+    async with db.transaction() as session:
+        await session.execute(update(delivery).values(worker_id=7))
+        taken = [claims.Claim((1, n), number, n, "a@example.com", "zh", 1) for n in range(1, 1_201)]
+        done = [claims.Settlement(one, State.SENT, due_at=NOW, done_at=NOW) for one in taken]
+        await claims.settle(session, 7, done)
+        assert (await books.counts(session, number))["sent"] == 1_200
+        assert await ledger.expire(session, NOW) == 0
+    await db.close()
