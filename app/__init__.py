@@ -1,1 +1,1 @@
-"""Broadsheet: a self-hosted newsletter delivery service."""
+"""Broadsheet: newsletters, delivered from a machine of one's own."""

@@ -1,6 +1,7 @@
 """The embedded mailbox for a first run: an SMTP server on loopback, and a page that shows what it took."""
 
 import asyncio
+import re
 import warnings
 from collections import deque
 from dataclasses import dataclass
@@ -16,11 +17,12 @@ from starlette.responses import HTMLResponse, Response
 
 from app.core.config import Settings, is_loopback
 from app.core.errors import NotFound
-from app.edge import InHouse, Reading, clock
+from app.edge import InHouse, Reading, clock, house
 from app.web.pages import headers, page_router, pages
 
 KEPT = 500
 HOST = "127.0.0.1"
+LOCAL_HOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 LARGEST = 32 * 1024 * 1024
 FRAME_CSP = (
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox allow-popups "
@@ -167,7 +169,10 @@ def router(box: Mailbox) -> APIRouter:
 def _require_loopback(request: Request) -> None:
     # What a proxy on this machine passes on comes from loopback too, and is not from here.
     is_passed_on = "x-forwarded-for" in request.headers or "forwarded" in request.headers
-    if request.client is None or not is_loopback(request.client.host) or is_passed_on:
+    is_from_here = request.client is not None and is_loopback(request.client.host) and not is_passed_on
+    # Another site whose name has been made to lead here would read the pages in a browser on this machine.
+    is_for_here = LOCAL_HOST.fullmatch(request.headers.get("host", "")) is not None
+    if not (is_from_here and is_for_here and house(request).settings.on_loopback):
         raise NotFound("The mailbox is shown on this machine only.")
 
 

@@ -50,8 +50,7 @@ async def reschedule(
     session: Writing, at: InHouse, holder: Editor, mailing_id: Id, order: TimeOrder
 ) -> dict[str, Any]:
     """Give a mailing that has not started another time."""
-    moment = cadence.moment(order.at, order.tz)
-    changed = await mailings.reschedule(session, mailing_id, moment or at.now())
+    changed = await mailings.reschedule(session, mailing_id, cadence.instant(order.at, order.tz))
     audit.note(session, holder.name, "reschedule", f"mailing {mailing_id}", at.now())
     return await account.mailing(session, changed, at.now())
 

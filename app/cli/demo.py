@@ -16,6 +16,7 @@ from app.issues.models import Issue
 from app.subscribers.store import Origin
 
 SAMPLES = Path(__file__).parent / "samples"
+NAME = "demo"
 READERS = (
     ("daily.reader@example.com", ("daily",)),
     ("weekly.reader@example.com", ("weekly",)),
@@ -38,15 +39,17 @@ async def show(house: House, host: str, port: int) -> None:
     if house.stopping.is_set():
         return
     async with house.db.transaction() as session:
-        _, key = await keys.create(session, "demo", keys.Scope.ADMIN, house.now())
+        await keys.revoke_named(session, NAME, house.now())  # the last start's: nobody has it written down
+        _, key = await keys.create(session, NAME, keys.Scope.ADMIN, house.now())
     here = f"http://{host}:{port}"
+    mails = f"{len(READERS)} sample readers have their mails" if sent else "empty since this start"
     click.echo(
         f"""
   Broadsheet is running. Ctrl-C stops it.
 
     The form       {here}/
     The archive    {here}/archive
-    The mailbox    {here}/mailbox   {f"{len(READERS)} sample readers have their mails" if sent else ""}
+    The mailbox    {here}/mailbox   {mails}
     An API key     {key}
 
   Your first own issue:

@@ -14,6 +14,7 @@ from app.core import config
 from app.core.db import Database
 from app.edge import LARGEST, House, require_current
 from app.flows.compose import Composer
+from app.subscribers import suppression
 
 Result = TypeVar("Result")
 
@@ -23,11 +24,13 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: one 
 
 @asynccontextmanager
 async def house() -> AsyncIterator[House]:
-    """Give a house on the database of the settings, whose schema must be this version's."""
+    """Give a house on the database of the settings; raise Misconfigured for another schema or suppression key."""
     settings = config.load()
     db = Database(settings.database_url)
     try:
         await require_current(db)
+        async with db.reading() as session:
+            await suppression.recognise_key(session, settings.suppression_key)
         yield House(settings, db, Composer(settings))
     finally:
         await db.close()
@@ -72,7 +75,7 @@ def show_all(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], as_json:
         table.add_column(column)
     for row in rows:
         table.add_row(*(plain(row[column]) for column in columns))
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)  # what people wrote is no markup of ours
 
 
 def dumped(value: Mapping[str, Any]) -> str:

@@ -20,6 +20,11 @@ async def dns(at: House, offline: bool, as_json: bool) -> None:
         senders = [at.composer.sender(one) for one in await store.editions(session)]
     domains = dict.fromkeys([at.settings.domain, *(sender.partition("@")[2] for sender in senders)])
     hosts = tuple(url.host for url in at.settings.relay_urls if url.scheme != "mailbox")
+    if not hosts:
+        click.echo(
+            "No mail leaves this machine (RELAYS is the embedded mailbox), so there is nothing to set."
+        )
+        return
     bounces = at.settings.bounce_domain
     found = [
         record

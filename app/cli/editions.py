@@ -50,7 +50,7 @@ def editions() -> None:
 async def list_editions(at: House, as_json: bool) -> None:
     """List the editions."""
     async with at.db.reading() as session:
-        rows = [_row(at, one) for one in await store.editions(session)]
+        rows = [_row(at, one, as_json) for one in await store.editions(session)]
     show_all(rows, ("slug", "name", "language", "cadence", "sender"), as_json)
 
 
@@ -66,7 +66,7 @@ async def add(at: House, slug: str, as_json: bool, **given: Any) -> None:
     async with at.db.transaction() as session:
         row = await catalogue.add(session, slug, _read(given))
         audit.note(session, audit.COMMAND, "add", f"edition {slug}", at.now())
-    show(_row(at, row), as_json)
+    show(_row(at, row, as_json), as_json)
 
 
 @editions.command()
@@ -79,7 +79,7 @@ async def edit(at: House, slug: str, as_json: bool, **given: Any) -> None:
     async with at.db.transaction() as session:
         row = await catalogue.edit(session, slug, _read(given))
         audit.note(session, audit.COMMAND, "edit", f"edition {slug}", at.now())
-    show(_row(at, row), as_json)
+    show(_row(at, row, as_json), as_json)
 
 
 def _read(given: dict[str, Any]) -> dict[str, Any]:
@@ -104,6 +104,15 @@ def cadence(written: str) -> dict[str, Any]:
     return found
 
 
-def _row(at: House, one: Edition) -> dict[str, Any]:
+def spoken(given: dict[str, Any]) -> str:
+    """Return a cadence as `--cadence` takes it."""
+    if "day_of_month" in given:
+        return str(given["day_of_month"])
+    days = given["weekdays"]
+    return "daily" if len(days) == len(WEEKDAYS) else ",".join(WEEKDAYS[day] for day in days)
+
+
+def _row(at: House, one: Edition, as_json: bool) -> dict[str, Any]:
     row = one.model_dump(exclude={"id", "position"})
-    return row | {"sender": at.composer.sender(one), "list_id": at.composer.list_id(one)}
+    cadence = one.cadence if as_json else spoken(one.cadence)
+    return row | {"cadence": cadence, "sender": at.composer.sender(one), "list_id": at.composer.list_id(one)}

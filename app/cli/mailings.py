@@ -16,11 +16,13 @@ from app.editors import audit
 from app.flows import account, proofread, publish
 from app.flows import why as telling
 from app.issues import store as issues
-from app.issues.cadence import moment
+from app.issues.cadence import instant, moment
 
 WHEN = click.DateTime(["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"])
 OVER = ("finished", "cancelled", "paused")
 UNSEEN = timedelta(seconds=10)
+SOONEST, LATEST = 60, 30 * 86_400  # seconds that a mailing may be late
+LONG = 7  # digits of LATEST
 
 
 @click.command()
@@ -107,7 +109,7 @@ steering("retry", "Owe again what failed, expired or is uncertain.")
 async def reschedule(at: House, mailing_id: int, when: datetime, tz: str | None, as_json: bool) -> None:
     """Give a mailing that has not started another time."""
     async with at.db.transaction() as session:
-        one = await store.reschedule(session, mailing_id, moment(when, tz) or at.now())
+        one = await store.reschedule(session, mailing_id, instant(when, tz))
         audit.note(session, audit.COMMAND, "reschedule", f"mailing {mailing_id}", at.now())
         told = await account.mailing(session, one, at.now())
     show(told, as_json)
@@ -190,6 +192,8 @@ def lasting(written: str | None) -> int | None:
     number, unit = written[:-1], {"s": 1, "m": 60, "h": 3600, "d": 86400}.get(written[-1:])
     if unit is None or not number.isdecimal():
         raise click.BadParameter("a duration is a number and s, m, h or d, such as 6h")
+    if len(number) > LONG or not SOONEST <= int(number) * unit <= LATEST:
+        raise click.BadParameter("seconds, from a minute to 30 days")
     return int(number) * unit
 
 

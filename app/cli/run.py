@@ -18,12 +18,14 @@ from app import mailbox, main
 from app.cli import demo as samples
 from app.cli.prompt import Prompt
 from app.core import config, log, schema
-from app.core.config import Settings
+from app.core.config import Settings, is_loopback
 from app.core.db import Database
 from app.core.errors import BroadsheetError, Misconfigured
 from app.core.jobs import Wake
 from app.edge import House, opening, require_current
+from app.flows import signing
 from app.flows.compose import Composer
+from app.issues import store
 from app.mail.relay import Relay
 from app.subscribers import suppression
 from app.worker import Worker, claim_slot
@@ -88,7 +90,7 @@ def migrate() -> None:
 
 
 def _start(host: str, port: int, programs: Programs) -> None:
-    settings = config.load()
+    settings = _at_home(config.load(), host, port)
     if mailbox.wanted(settings) and not (programs.pages and programs.delivers):
         raise Misconfigured(
             "The embedded mailbox is part of `broadsheet run`; set BROADSHEET_RELAYS to a relay."
@@ -107,10 +109,18 @@ def _start(host: str, port: int, programs: Programs) -> None:
             taken.close()
 
 
+def _at_home(settings: Settings, host: str, port: int) -> Settings:
+    """Return the settings with links that lead to this port of loopback, unless BASE_URL says where they lead."""
+    if "base_url" in settings.model_fields_set or not is_loopback(host):
+        return settings
+    shown = f"[{host}]" if ":" in host else host
+    return settings.model_copy(update={"base_url": f"http://{shown}:{port}"})
+
+
 async def _run(settings: Settings, taken: socket.socket | None, programs: Programs) -> None:
     stop = _stopped_by_signals()
     lock = (
-        claim_slot(settings.data_dir, settings.database_url.startswith("sqlite"))
+        claim_slot(settings.data_dir, settings.database_name, settings.database_url.startswith("sqlite"))
         if programs.delivers
         else None
     )
@@ -182,11 +192,21 @@ async def _opened(
         if mailbox.wanted(settings):
             box = mailbox.Mailbox()
             settings = mailbox.pointed_at(settings, await box.open(mailbox.port_of(settings)))
-        yield House(settings, db, Composer(settings), Wake(), stopping=stop), box
+        house = House(settings, db, Composer(settings), Wake(), stopping=stop)
+        await _warn(house)
+        yield house, box
     finally:
         if box is not None:
             await box.close()
         await db.close()
+
+
+async def _warn(house: House) -> None:
+    """Say what is doubtful about the signatures of our mail; it goes out all the same."""
+    async with house.db.reading() as session:
+        senders = [house.composer.sender(one) for one in await store.editions(session)]
+    for doubt in signing.doubts(house.composer.dkim, senders):
+        spoken.warning("%s", doubt)
 
 
 async def _serve(house: House, box: mailbox.Mailbox | None, taken: socket.socket) -> None:

@@ -173,7 +173,7 @@ async def _run(at: House, job_id: int, name: str) -> dict[str, Any]:
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
         TextColumn("{task.fields[rows]:,} rows"),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -213,6 +213,11 @@ class Settings(BaseSettings):
         is_file = url.get_backend_name() == "sqlite" and url.database
         return Path(url.database).parent if is_file and url.database else Path("var")
 
+    @property
+    def database_name(self) -> str:
+        """What keeps the files of two databases apart in one `data_dir`."""
+        return Path(make_url(self.database_url).database or "").name
+
 
 def _is_web_address(url: str) -> bool:
     try:

@@ -60,7 +60,7 @@ class TooMany(BroadsheetError):
 
 
 class Unavailable(BroadsheetError):
-    status, type, title = 503, "unavailable", "The service cannot do this at the moment"
+    status, type, title = 503, "unavailable", "This cannot be done at the moment"
 
 
 class Misconfigured(BroadsheetError):

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 DEFAULT_PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25, "mailbox": 0}  # 0: a free one
+MOST_CONNECTIONS = 200
 
 _LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*\.?")
@@ -166,6 +167,12 @@ def _count(name: str, value: str) -> int:
     return int(value)
 
 
+def _connections(name: str, value: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,3}", value) or not 1 <= int(value) <= MOST_CONNECTIONS:
+        raise ValueError(f"The relay option {name} is a whole number from 1 to {MOST_CONNECTIONS}.")
+    return int(value)
+
+
 def _per_second(name: str, value: str) -> float:
     found = _RATE.fullmatch(value)
     if found is None or float(found["mails"]) <= 0:
@@ -181,6 +188,12 @@ def _word(name: str, value: str) -> str | None:
     return value
 
 
+def _lane(name: str, value: str) -> str | None:
+    if value not in ("", "letters"):
+        raise ValueError(f"The relay option {name} is letters, or is left out.")
+    return value or None
+
+
 def _address(name: str, value: str) -> str | None:
     if not value:
         return None
@@ -190,11 +203,11 @@ def _address(name: str, value: str) -> str | None:
 
 
 _OPTIONS: dict[str, Callable[[str, str], int | float | str | None]] = {
-    "connections": _count,
+    "connections": _connections,
     "per_connection": _count,
     "rate": _per_second,
     "weight": _count,
-    "lane": _word,
+    "lane": _lane,
     "sender": _address,
     "hook": _word,
 }

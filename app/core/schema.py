@@ -25,6 +25,12 @@ async def require_current(db: Database) -> None:
     async with db.engine.connect() as connection:
         revision = await connection.run_sync(_revision)
     _refuse_newer(revision)
+    if revision is None:
+        where = db.engine.url.render_as_string(hide_password=True)
+        raise Misconfigured(
+            f"There is no Broadsheet database here yet ({where}). Go where `broadsheet run` is started, or set "
+            "BROADSHEET_DATABASE_URL; to make a new one, run `broadsheet migrate`."
+        )
     if revision != _scripts().get_current_head():
         raise Misconfigured("The database is older than this program; run `broadsheet migrate`.")
 

@@ -26,7 +26,7 @@ async def get(session: AsyncSession, mailing_id: int) -> Mailing:
     """Return a mailing as the database has it now, or raise NotFound."""
     found = await session.get(Mailing, mailing_id, populate_existing=True)
     if found is None:
-        raise NotFound(f"There is no mailing {mailing_id}; `GET /mailings` lists them.")
+        raise NotFound(f"There is no mailing {mailing_id}; look at the list of mailings.")
     return found
 
 

@@ -14,6 +14,7 @@ from sqlmodel import col, select
 
 from app.core.errors import Fault, Forbidden, Invalid, NotFound, Unauthorized
 from app.editors.models import ApiKey
+from app.mail import headers
 
 
 class Scope(StrEnum):
@@ -31,7 +32,7 @@ NAME_LIMIT = 80
 
 async def create(session: AsyncSession, name: str, scope: Scope, now: datetime) -> tuple[ApiKey, str]:
     """Make a key and return its row and the key itself, which is nowhere kept. Raises Invalid for the name."""
-    if not 1 <= len(name.strip()) <= len(name) <= NAME_LIMIT or not name.isprintable():
+    if not 1 <= len(name.strip()) <= len(name) <= NAME_LIMIT or headers.clean(name) != name.strip(" "):
         sentence = f"A key's name is one line of 1 to {NAME_LIMIT} characters."
         raise Invalid(sentence, [Fault(sentence, field="name")])
     handle, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
@@ -87,6 +88,12 @@ async def revoke(session: AsyncSession, handle: str, now: datetime) -> ApiKey:
         raise NotFound(f"There is no key {handle}; `broadsheet keys list` shows them.")
     row.revoked_at = row.revoked_at or now
     return row
+
+
+async def revoke_named(session: AsyncSession, name: str, now: datetime) -> None:
+    """End every living key of a name."""
+    living = (col(ApiKey.name) == name) & col(ApiKey.revoked_at).is_(None)
+    await session.execute(update(ApiKey).where(living).values(revoked_at=now))
 
 
 def _hash(secret: str) -> str:

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import distinct, func, select
+from sqlalchemy import distinct, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
@@ -138,11 +138,13 @@ async def _left(session: AsyncSession, one: Mailing, edition: Edition) -> int:
         .where(col(Issue.edition_id) == edition.id, col(Mailing.started_at) > one.started_at)
     )
     following = (await session.execute(later)).scalar()
+    editions = literal(" ") + col(ConsentEvent.editions) + literal(" ")
     left = (
         select(func.count(distinct(col(ConsentEvent.subscriber_id))))
         .join(Delivery, col(Delivery.subscriber_id) == ConsentEvent.subscriber_id)
         .where(col(Delivery.issue_id) == one.issue_id, col(Delivery.state) == State.SENT)
         .where(col(ConsentEvent.kind) == "left", col(ConsentEvent.at) >= one.started_at)
+        .where(editions.contains(f" {edition.slug} "))
     )
     if following is not None:
         left = left.where(col(ConsentEvent.at) < following)

@@ -127,7 +127,6 @@ class Composer:
         """Return one reader's copy of an issue. Raises ValueError when their address cannot be written."""
         recipient = headers.envelope_address(reader.address)
         who = reader.subscriber_id
-        unsubscribe = self.signer.sign(Purpose.UNSUBSCRIBE, who, press.edition_id)
         links = self.links(press, reader)
         token = self.signer.sign(Purpose.MESSAGE, who, press.edition_id)
         personal = (
@@ -135,7 +134,7 @@ class Composer:
             + headers.structured(
                 "Message-ID", f"<{press.slug}-{press.day:%Y%m%d}.{token}@{self.settings.domain}>"
             )
-            + message.unsubscribe_headers(links[UNSUBSCRIBE], self._mailto(unsubscribe))
+            + self._one_click(who, press.edition_id)
         )
         composed = message.compose(press.body, press.fixed, personal, links)
         return Envelope(self._return_path(press, who), recipient, self._signed(composed, press.moment))
@@ -155,7 +154,7 @@ class Composer:
         """
         recipient = headers.envelope_address(letter["address"])
         data, language, made = letter["data"], letter["language"], letter["created_at"]
-        who = letter["subscriber_id"] or 0
+        who, edition_id = letter["subscriber_id"] or 0, data.get("edition_id", 0)
         if "html" in data:
             body, subject = message.prepare(data["html"], data["text"], LETTER_SLOTS), data["subject"]
         else:
@@ -165,7 +164,7 @@ class Composer:
         values = {
             ADDRESS: letter["address"],
             MANAGE: self.link(Purpose.PREFERENCES, who),
-            UNSUBSCRIBE: self.link(Purpose.UNSUBSCRIBE, who),
+            UNSUBSCRIBE: self.link(Purpose.UNSUBSCRIBE, who, edition_id),
             ACTION: self.link(purpose, who, scope),
         }
         token = self.signer.sign(Purpose.MESSAGE, letter["id"])
@@ -181,7 +180,8 @@ class Composer:
             + headers.mailbox("To", "", recipient)
             + headers.structured("Message-ID", f"<letter-{letter['id']}.{token}@{self.settings.domain}>")
         )
-        composed = message.compose(body, fixed, b"", values)
+        personal = self._one_click(who, edition_id) if edition_id else b""
+        composed = message.compose(body, fixed, personal, values)
         return Envelope(sender, recipient, self._signed(composed, made))
 
     def sender(self, edition: Edition) -> str:
@@ -232,9 +232,12 @@ class Composer:
         contact = self.settings.contact
         return headers.mailbox("Reply-To", "", contact) if contact else b""
 
-    def _mailto(self, token: str) -> str | None:
+    def _one_click(self, subscriber_id: int, edition_id: int) -> bytes:
+        """Return the headers by which a reader leaves an edition with one press."""
+        token = self.signer.sign(Purpose.UNSUBSCRIBE, subscriber_id, edition_id)
         domain = self.settings.bounce_domain
-        return f"mailto:unsubscribe+{token}@{domain}" if domain else None
+        mailto = f"mailto:unsubscribe+{token}@{domain}" if domain else None
+        return message.unsubscribe_headers(self.url(f"/{PAGES[Purpose.UNSUBSCRIBE]}/{token}"), mailto)
 
     def _signed(self, composed: bytes, moment: datetime) -> bytes:
         """Return a message with its signature in front; `moment` is its Date, so that a retry is the same."""

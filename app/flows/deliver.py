@@ -1,6 +1,7 @@
 """One delivery's life: claim, compose, hand over, settle; never with a transaction open while mail is sent."""
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +14,7 @@ from app.delivery.claims import Claim, Settlement
 from app.delivery.models import Mailing, State
 from app.flows.compose import Composer, Envelope, Press, Reader
 from app.issues import store
-from app.mail import render
+from app.mail import headers, render
 from app.mail.relay import Deferred, Outcome, Refused, Reply, Sent, Uncertain, Unreached
 from app.subscribers import audience
 
@@ -154,7 +155,17 @@ def _with(one: Settlement, reply: Reply) -> Settlement:
 def _words(claim: Claim, text: str) -> str:
     """Return a text as it is kept: on one line that any database takes, without the reader's address."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return plain.replace(claim.address, "‹address›")[:WORDS_LIMIT]
+    for form in _forms(claim.address):
+        plain = re.sub(re.escape(form), "‹address›", plain, flags=re.IGNORECASE)
+    return plain[:WORDS_LIMIT]
+
+
+def _forms(address: str) -> set[str]:
+    """Return what an address may be repeated as: as it was typed, and as a relay was given it."""
+    try:
+        return {address, headers.envelope_address(address)}
+    except ValueError:  # no relay was; one that has been erased meanwhile is empty
+        return {address} - {""}
 
 
 async def look_after(session: AsyncSession, now: datetime) -> list[int]:

@@ -31,7 +31,7 @@ from app.subscribers.imports.candidate import KINDS, Plan, Table
 from app.subscribers.imports.decide import Checker, Ready
 from app.subscribers.models import ImportJob, ImportState
 
-__all__ = ["Laid", "Plan", "begin", "discard", "lay_down", "start", "step", "stop", "view", "work"]
+__all__ = ["Laid", "Plan", "begin", "discard", "folder", "lay_down", "start", "step", "stop", "view", "work"]
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +63,16 @@ class Batch:
     is_last: bool
 
 
+def folder(settings: Settings) -> Path:
+    """Return where the files of this database's jobs lie; another database may share `data_dir`."""
+    return settings.data_dir / f"imports-{settings.database_name}"
+
+
 def lay_down(settings: Settings, file: BinaryIO) -> Laid:
     """Keep a file in UTF-8 for a job; raises Invalid for what is no table of readers. Blocks; use a thread."""
-    folder = settings.data_dir / "imports"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = folder / f"{secrets.token_hex(8)}.csv"
+    place = folder(settings)
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = place / f"{secrets.token_hex(8)}.csv"
     try:
         with path.open("xb") as copy:
             path.chmod(0o600)
@@ -227,13 +232,13 @@ def _read(path: Path, checker: Checker, offset: int, line: int) -> Batch:
 
 def _sweep(settings: Settings, now: datetime) -> None:
     """Remove files that a crash left without a job: they hold people's addresses."""
-    for path in (settings.data_dir / "imports").glob("*.csv"):
+    for path in folder(settings).glob("*.csv"):
         if path.stat().st_mtime < (now - ORPHANED).timestamp():
             path.unlink(missing_ok=True)
 
 
 def _path(settings: Settings, job: ImportJob) -> Path:
-    return settings.data_dir / "imports" / job.file
+    return folder(settings) / job.file
 
 
 def _plan(job: ImportJob) -> Plan:

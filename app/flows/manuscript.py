@@ -15,6 +15,7 @@ from app.flows.compose import Composer
 from app.flows.proof import Proof, accepted, chosen, pull
 from app.issues import document, sources, store
 from app.issues.models import Edition, Issue, IssueText
+from app.mail import headers
 from app.subscribers import store as readers
 
 TESTS_AN_HOUR = 20
@@ -68,7 +69,7 @@ def checked_subject(subject: str) -> str:
     sentence = ""
     if not subject.strip() or len(subject) > SUBJECT_LIMIT:
         sentence = f"A subject has 1 to {SUBJECT_LIMIT} characters."
-    elif not subject.isprintable():
+    elif headers.clean(subject) != subject.strip(" "):
         sentence = "A subject is one line without control characters."
     if sentence:
         raise Invalid(sentence, [_at("subject", sentence)])
@@ -144,7 +145,10 @@ async def copy_for(
     default = await store.text(session, issue, None)
     text = chosen(await store.texts(session, issue_id), who.language, default)
     proof = await pull(session, composer, issue, text)
-    session.add(_letter("copy", who.address, proof, composer, now))
+    copy = _letter("copy", who.address, proof, composer, now)
+    copy.subscriber_id = who.id
+    copy.data["edition_id"] = proof.edition.id  # whose links leave that edition, as the lost mail's did
+    session.add(copy)
     return who.address
 
 

@@ -32,7 +32,8 @@ async def look(session: AsyncSession, composer: Composer, issue_id: int) -> dict
 
 async def require_fit(session: AsyncSession, composer: Composer, issue_id: int) -> None:
     """Raise Invalid when an issue that is not on its way yet has errors."""
-    if await mailings.of_issue(session, issue_id) is not None:
+    mailing = await mailings.of_issue(session, issue_id)
+    if mailing is not None and mailing.cutoff is not None:
         return
     if errors := (await look(session, composer, issue_id))["errors"]:
         faults = [Fault(one["message"], one["line"], one["part"]) for one in errors]

@@ -83,7 +83,11 @@ async def _again(
         reopened = await mailings.reopen(session, mailing.id or 0, order.at or now, now)
         if reopened.cutoff is None:
             issue.state = IssueState.SCHEDULED
-        return reopened, True
+            if reopened.scheduled_at <= now:
+                await _begin(session, issue, reopened, now)
+        return await mailings.get(session, mailing.id or 0), True
+    if order.at is not None and mailing.cutoff is not None:
+        raise Conflict(f"Issue {issue.id} has gone out already: see mailing {mailing.id}.")
     if order.at is not None and order.at != mailing.scheduled_at:
         raise Conflict(
             f"Issue {issue.id} is to go at {mailing.scheduled_at:%Y-%m-%d %H:%M} UTC; "

@@ -121,11 +121,12 @@ async def change(
         raise Conflict("You have left. Subscribe again on the front page to come back.")
     wanted = await issues.chosen(session, slugs)
     who.language = language
+    if not wanted:
+        await leave(session, who, None, origin, now)
+        return
     _, dropped = await store.choose(session, who.id or 0, [one.id or 0 for one in wanted], now)
     await _withdraw(session, who, dropped, now)
     store.note(session, who, "changed", origin, now, " ".join(one.slug for one in wanted))
-    if not wanted:
-        await _end(session, who, now)
 
 
 async def leave(

@@ -38,12 +38,15 @@ def _is_due(cadence: Mapping[str, Any], day: date) -> bool:
 
 
 def moment(at: datetime | None, zone: str | None) -> datetime | None:
+    """Return what `instant` does, None for no time."""
+    return None if at is None else instant(at, zone)
+
+
+def instant(at: datetime, zone: str | None) -> datetime:
     """Return the instant that a local time in a zone means, in UTC; a time with an offset needs no zone.
 
     Raises Invalid for a zone that nobody knows, and for an instant outside the years 1 to 9999.
     """
-    if at is None:
-        return None
     try:
         placed = at if at.tzinfo is not None else at.replace(tzinfo=ZoneInfo(zone or ""))
     except (ZoneInfoNotFoundError, ValueError, OSError):

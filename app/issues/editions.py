@@ -90,7 +90,8 @@ def _faults_of_words(values: Mapping[str, Any]) -> list[Fault]:
     faults = []
     for name, (least, most) in WORDS.items():
         words = str(values.get(name, "x"))
-        if not least <= len(words.strip()) <= len(words) <= most or not words.isprintable():
+        is_one_line = headers.clean(words) == words.strip(" ")
+        if not least <= len(words.strip()) <= len(words) <= most or not is_one_line:
             faults.append(Fault(f"one line of {least} to {most} characters", field=name))
     return faults
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from datetime import date
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 from sqlmodel import col
 from sqlmodel import select as select_model
 
@@ -76,6 +77,15 @@ async def text(session: AsyncSession, one: Issue, language: str | None) -> Issue
     return found.get(preferred) or next(iter(found.values()))
 
 
+def is_shown() -> ColumnElement[bool]:
+    """Return what joins to Issue and Edition the one text that pages show, which is `text`'s choice too."""
+    other = aliased(IssueText)
+    first = select(func.min(other.language)).where(col(other.issue_id) == Issue.id).correlate(Issue, Edition)
+    own = first.where(col(other.language) == Edition.language)
+    shown = func.coalesce(own.scalar_subquery(), first.scalar_subquery())
+    return and_(col(IssueText.issue_id) == Issue.id, col(IssueText.language) == shown)
+
+
 async def add_text(session: AsyncSession, one: Issue, given: IssueText) -> None:
     """Add a text to an issue; raise Conflict when it has one in that language, or is frozen."""
     require_draft(one)
@@ -102,10 +112,7 @@ async def published(
     which = (
         select(Issue, Edition, col(IssueText.subject))
         .join(Edition, col(Edition.id) == Issue.edition_id)
-        .join(
-            IssueText,
-            (col(IssueText.issue_id) == Issue.id) & (col(IssueText.language) == Edition.language),
-        )
+        .join(IssueText, is_shown())
         .where(col(Issue.state) == IssueState.PUBLISHED)
         .order_by(col(Issue.date).desc(), col(Edition.position))
         .limit(limit)
@@ -132,8 +139,8 @@ async def neighbours(
     """Return date and subject of the published issues before and after this one in its edition."""
     near = (
         select(col(Issue.date), col(IssueText.subject))
-        .join(IssueText, col(IssueText.issue_id) == Issue.id)
-        .join(Edition, (col(Edition.id) == Issue.edition_id) & (col(Edition.language) == IssueText.language))
+        .join(Edition, col(Edition.id) == Issue.edition_id)
+        .join(IssueText, is_shown())
         .where(col(Issue.edition_id) == one.edition_id, col(Issue.state) == IssueState.PUBLISHED)
         .limit(1)
     )

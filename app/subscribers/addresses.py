@@ -33,7 +33,7 @@ def accept(raw: str) -> Address:
         # What the post office would refuse later is refused now, and one domain is never taken for another.
         local, _, domain = headers.envelope_address(typed).rpartition("@")
     except EmailNotValidError as error:
-        raise _refusal(_without_quotes(str(error))) from None
+        raise _refusal(_in_our_words(str(error))) from None
     except ValueError as error:
         raise _refusal(f"{str(error)[:1].upper()}{str(error)[1:]}.") from None
     return Address(typed, f"{local.casefold()}@{domain}")
@@ -51,5 +51,5 @@ def _refusal(fault: str) -> Invalid:
     return Invalid(sentence, [Fault(fault, field="email")])
 
 
-def _without_quotes(message: str) -> str:
+def _in_our_words(message: str) -> str:
     return message.replace("email address", "address")

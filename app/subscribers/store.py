@@ -10,7 +10,8 @@ from sqlmodel import col
 from sqlmodel import select as select_model
 
 from app.core.db import upsert
-from app.core.errors import NotFound
+from app.core.errors import Fault, Invalid, NotFound
+from app.mail import headers
 from app.subscribers.addresses import Address
 from app.subscribers.consent import WORDING, State
 from app.subscribers.models import ConsentEvent, Subscriber, Subscription
@@ -105,7 +106,13 @@ async def page(
     state: str | None = None,
     edition_id: int | None = None,
 ) -> Sequence[Subscriber]:
-    """Return subscribers with an id above `after`, in order, whose address holds `q`."""
+    """Return subscribers with an id above `after`, in order, whose address holds `q`.
+
+    Raises Invalid for a `q` that no address holds and no database takes.
+    """
+    if headers.clean(q) != q.strip(" "):
+        sentence = "A part of an address has no control characters."
+        raise Invalid(sentence, [Fault(sentence, field="q")])
     which = (
         select_model(Subscriber).where(col(Subscriber.id) > after).order_by(col(Subscriber.id)).limit(limit)
     )

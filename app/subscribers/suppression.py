@@ -16,15 +16,19 @@ LIFTED_BY_CONFIRMATION = (Reason.LEFT, Reason.ERASED, Reason.COMPLAINED, Reason.
 
 async def check_key(session: AsyncSession, key: str) -> None:
     """Keep the key's fingerprint at the first start; raise Misconfigured when a later start brings another key."""
-    fingerprint = hashlib.sha256(b"fingerprint:" + key.encode()).hexdigest()
+    if not await recognise_key(session, key):
+        session.add(SuppressionKey(fingerprint=_fingerprint(key)))
+
+
+async def recognise_key(session: AsyncSession, key: str) -> bool:
+    """Raise Misconfigured for another key than the database's; return False where it has none yet."""
     kept = await session.get(SuppressionKey, 1)
-    if kept is None:
-        session.add(SuppressionKey(fingerprint=fingerprint))
-    elif kept.fingerprint != fingerprint:
+    if kept is not None and kept.fingerprint != _fingerprint(key):
         raise Misconfigured(
             "SUPPRESSION_KEY is not the one this database was made with, so nobody who left would be recognised. "
             "Put the old key back; it never changes."
         )
+    return kept is not None
 
 
 async def find(session: AsyncSession, address_hash: bytes) -> Suppression | None:
@@ -70,12 +74,6 @@ async def remove(session: AsyncSession, suppression_id: int) -> None:
     await session.delete(found)
 
 
-async def among(session: AsyncSession, hashes: Sequence[bytes]) -> set[bytes]:
-    """Return those of the hashes that are suppressed."""
-    which = select(Suppression).where(col(Suppression.address_hash).in_(hashes))
-    return {one.address_hash for one in await session.scalars(which)}
-
-
 async def erase(session: AsyncSession, address_hash: bytes, now: datetime) -> bool:
     """Keep the hash of an erased address and nothing else of it; returns whether it was suppressed before.
 
@@ -90,3 +88,7 @@ async def erase(session: AsyncSession, address_hash: bytes, now: datetime) -> bo
             found.reason = Reason.ERASED
     await session.flush()
     return found is not None
+
+
+def _fingerprint(key: str) -> str:
+    return hashlib.sha256(b"fingerprint:" + key.encode()).hexdigest()

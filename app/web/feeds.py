@@ -71,12 +71,9 @@ def _answer(request: Request, at: House, body: bytes, media_type: str) -> Respon
 async def _entries(session: Reading, at: House, edition: Edition) -> list[Entry]:
     which = (
         select(Issue, IssueText)
-        .join(IssueText, col(IssueText.issue_id) == Issue.id)
-        .where(
-            col(Issue.edition_id) == edition.id,
-            col(Issue.state) == IssueState.PUBLISHED,
-            col(IssueText.language) == edition.language,
-        )
+        .join(Edition, col(Edition.id) == Issue.edition_id)
+        .join(IssueText, store.is_shown())
+        .where(col(Issue.edition_id) == edition.id, col(Issue.state) == IssueState.PUBLISHED)
         .order_by(col(Issue.date).desc())
         .limit(NEWEST)
     )

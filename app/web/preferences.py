@@ -54,6 +54,10 @@ async def change(
 ) -> Response:
     """Give the reader the editions they ticked; none is leaving."""
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
+    if (
+        not language
+    ):  # our form always sends it: without, this is no choice, and must not be taken for leaving
+        return (await pages(session, at, request, who.language)).note("wrong", 422)
     chosen_language = language if language in i18n.LANGUAGES else who.language
     came_from = origin(request, at, "preferences")
     shown = await pages(session, at, request, chosen_language)

@@ -14,6 +14,7 @@ from app.delivery.models import Letter
 from app.issues.models import IssueText
 from tests.api.problems import faults, problem
 from tests.issues import samples
+from tests.web import reading
 from tests.world import World
 
 PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
@@ -315,6 +316,36 @@ async def test_a_copy_goes_to_a_reader_only_and_is_what_they_would_have_got(worl
     assert mail["Content-Language"] == "en"
 
 
+async def test_the_links_of_a_copy_open_for_its_reader_and_those_of_a_test_for_nobody(world: World) -> None:
+    issue = await world.issue()
+    await world.reader("lin@example.com", "daily", "weekly")
+    await world.api.post(f"/issues/{issue}/test", json={"to": ["lin@example.com"]})
+    await world.api.post(f"/issues/{issue}/copy", json={"address": "lin@example.com"})
+    mails = sorted(await world.letters(2), key=lambda mail: b"List-Unsubscribe:" in mail.data)
+    test, copy = (message_from_bytes(mail.data) for mail in mails)
+    assert "List-Unsubscribe" not in test
+    for page in ("p", "u"):
+        assert (await world.web.get(reading.link(mails[0].data, page))).status_code == 404
+        assert (await world.web.get(reading.link(mails[1].data, page))).status_code == 200
+    assert copy["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    one_click = copy["List-Unsubscribe"].partition(">")[0].lstrip("<")
+    assert one_click == reading.link(mails[1].data, "u")
+    await world.web.post(one_click, data={"List-Unsubscribe": "One-Click"})
+    (reader,) = (await world.api.get("/subscribers")).json()["items"]
+    assert reader["editions"] == ["weekly"]
+
+
+async def test_a_subject_may_have_the_spaces_of_its_script(world: World) -> None:
+    for day, space in enumerate(("\u3000", "\u00a0", "\u200d"), 1):
+        subject = f"缓存{space}先看瓶颈"
+        new = {"edition": "daily", "date": f"2026-11-0{day}", "source": samples.DAILY, "subject": subject}
+        answer = await world.api.post("/issues", json=new)
+        assert (answer.status_code, answer.json().get("subject")) == (201, subject)
+    for bad in ("\u0085", "\u2028", "\u2029", "\x7f", "\t"):
+        new = WHERE | {"source": samples.DAILY, "subject": f"a{bad}b"}
+        assert "subject" in faults(await world.api.post("/issues", json=new))
+
+
 async def test_preflight_finds_nothing_in_a_sound_issue(world: World) -> None:
     for edition in ("daily", "weekly"):
         issue = await world.issue(edition)
@@ -331,6 +362,18 @@ async def test_preflight_errors_block_the_send_unless_it_is_forced(world: World)
     assert (await world.api.get("/mailings")).json()["items"] == []
     assert (await world.api.post(f"/issues/{issue}/send", json={"force": True})).status_code == 202
     assert (await world.api.post(f"/issues/{issue}/send")).status_code == 200
+
+
+async def test_preflight_also_blocks_a_cancelled_issue_that_was_changed_before_it_started(
+    world: World,
+) -> None:
+    issue = await world.issue()
+    mailing = await world.send(issue, at="2026-10-27T08:00:00+08:00")
+    assert (await world.api.post(f"/mailings/{mailing}/cancel")).status_code == 200
+    source = samples.DAILY.replace("它们的差别在于何时写回。", "模板里写着 {{ name }} 两个括号。")
+    assert (await world.api.patch(f"/issues/{issue}", json={"source": source})).status_code == 200
+    assert list(faults(await world.api.post(f"/issues/{issue}/send"))) == ["html", "text"]
+    assert (await world.mailing(mailing))["state"] == "cancelled"
 
 
 async def test_preflight_sees_that_the_html_is_too_large_for_gmail(world: World) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy import delete, update
 from app.delivery import ledger, mailings
 from app.delivery.models import Delivery, Mailing, State, Tally
 from app.flows import publish, subscribe, suppress
+from app.issues import store as editions
 from app.subscribers import consent, store
 from app.subscribers.models import Subscriber
 from tests import sink
@@ -378,6 +379,18 @@ async def test_who_leaves_is_counted_beside_the_sum(world: World) -> None:
     assert (shown["left"], shown["sent"], shown["audience"]) == (1, 2, 2)
 
 
+async def test_who_leaves_another_edition_is_not_counted(world: World) -> None:
+    await world.readers(1, "daily", "weekly")
+    mailing = await world.send(await world.issue())
+    await world.deliver(mailing)
+    async with world.db.transaction() as session:
+        who = await store.by_key(session, "r0@example.com")
+        weekly = (await editions.edition(session, "weekly")).id
+        assert who is not None
+        await subscribe.leave(session, who, weekly, store.Origin("page"), world.clock())
+    assert (await world.mailing(mailing))["left"] == 0
+
+
 async def test_a_greylisted_reader_is_shown_as_deferred_with_the_time_of_the_next_try(world: World) -> None:
     await world.readers(1)
     issue = await world.issue()
@@ -390,3 +403,14 @@ async def test_a_greylisted_reader_is_shown_as_deferred_with_the_time_of_the_nex
     assert told["verdict"] == "deferred"
     assert "4.7.1" in told["sentence"]
     assert datetime.fromisoformat(told["delivery"]["due_at"]) > world.clock()
+
+
+async def test_what_was_cancelled_before_its_time_goes_at_once_when_it_is_sent_again(world: World) -> None:
+    await world.reader("r@example.com", "daily")
+    issue = await world.issue()
+    mailing = await world.send(issue, at="2026-10-30T08:00:00Z")
+    assert (await world.api.post(f"/mailings/{mailing}/cancel")).json()["state"] == "cancelled"
+    again = await world.api.post(f"/issues/{issue}/send")
+    assert (again.status_code, again.json()["id"], again.json()["state"]) == (202, mailing, "preparing")
+    await world.deliver(mailing)
+    problem(await world.api.post(f"/issues/{issue}/send", json={"at": "2026-10-31T08:00:00Z"}), 409)

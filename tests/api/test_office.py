@@ -132,6 +132,14 @@ async def test_a_key_that_cannot_be_made_is_refused_by_its_field(
     assert list(faults(await world.api.post("/keys", json=new))) == [field]
 
 
+async def test_a_name_may_have_the_spaces_of_its_script(world: World) -> None:
+    name = "林\u3000一\u00a0！"
+    assert (await world.api.post("/keys", json={"name": name})).status_code == 201
+    assert name in [one["name"] for one in (await world.api.get("/keys")).json()]
+    answer = await world.api.patch("/editions/daily", json={"name": name})
+    assert (answer.status_code, answer.json().get("name")) == (200, name)
+
+
 async def test_a_third_edition_is_a_row_and_stands_on_the_form(world: World) -> None:
     answer = await world.api.post("/editions", json=MONTHLY)
     assert answer.status_code == 201, answer.text

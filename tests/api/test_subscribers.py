@@ -37,6 +37,12 @@ async def exported(world: World, **query: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.text)))
 
 
+async def test_a_part_of_an_address_that_no_database_takes_is_refused(world: World) -> None:
+    await world.reader("lin@example.com")
+    for bad in ("\x00", "lin\x00", "a\nb"):
+        assert list(faults(await world.api.get("/subscribers", params={"q": bad}))) == ["q"]
+
+
 async def test_readers_are_listed_by_address_state_and_edition_with_counts(world: World) -> None:
     await world.readers(3, "daily")
     await world.reader("weekly@example.com", "weekly")
@@ -169,7 +175,7 @@ async def test_a_file_that_is_no_table_is_refused(world: World) -> None:
         problem(await world.api.post("/subscribers/import", content=content), status)
     answer = await world.api.post("/subscribers/import", params={"editions": "monthly"}, content=b"email\n")
     problem(answer, 422)
-    assert not list((world.house.settings.data_dir / "imports").iterdir())
+    assert not list(imports.folder(world.house.settings).iterdir())
 
 
 async def test_more_than_a_hundred_megabytes_are_refused_while_they_come(world: World) -> None:
@@ -196,7 +202,7 @@ async def test_the_same_call_again_makes_no_second_import(world: World) -> None:
         "/subscribers/import?editions=daily", content=b"email\nb@example.com\n", headers=headers
     )
     problem(other, 422)
-    assert not list((world.house.settings.data_dir / "imports").iterdir())
+    assert not list(imports.folder(world.house.settings).iterdir())
 
 
 async def test_an_export_is_filtered_and_holds_no_formula(world: World) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -112,6 +113,22 @@ def test_keys_are_made_listed_and_revoked(shop: Shop) -> None:
     assert shop.command("keys", "create", "x", "--scope", "root").returncode == 2
 
 
+def test_square_brackets_in_a_name_are_shown_as_they_are(shop: Shop) -> None:
+    for name in ("[/b]", "[red]x[/red]", ":smile:"):
+        told(shop.command("keys", "create", name, "--json"))
+    table = shop.command("keys", "list").stdout
+    assert [line.split()[1] for line in table.splitlines()[1:]] == ["[/b]", "[red]x[/red]", ":smile:"]
+
+
+def test_a_command_with_another_suppression_key_than_the_databases_is_refused(shop: Shop) -> None:
+    assert shop.command("keys", "list").returncode == 0, "a fresh database knows no key yet"
+    with sqlite3.connect(shop.folder / "broadsheet.db") as file:
+        assert file.execute("SELECT count(*) FROM suppression_key").fetchone() == (0,)
+        file.execute("INSERT INTO suppression_key (id, fingerprint) VALUES (1, 'of another key')")
+    for command in (("keys", "list"), ("suppressions", "add", "lin@example.com")):
+        sentence(refused(shop.command(*command), "SUPPRESSION_KEY"))
+
+
 def test_editions_are_listed_added_and_edited(shop: Shop) -> None:
     listed = rows(shop.command("editions", "list", "--json"))
     assert [one["slug"] for one in listed] == ["daily", "weekly"]
@@ -197,6 +214,9 @@ def test_preflight_says_that_nothing_or_what_stands_in_the_way(shop: Shop, issue
         ("issues", "test", "1"),
         ("send",),
         ("send", "1", "--max-lateness", "soon"),
+        ("send", "1", "--max-lateness", "59s"),
+        ("send", "1", "--max-lateness", "31d"),
+        ("send", "1", "--max-lateness", "9" * 5000 + "d"),
         ("send", "1", "--at", "tomorrow"),
         ("send", "1", "--on-uncertain", "guess"),
         ("mailings", "reschedule", "1"),
@@ -359,7 +379,7 @@ def read(terminal: int) -> bytes:
 
 def test_a_second_worker_on_one_sqlite_file_refuses_to_start(shop: Shop) -> None:
     first = shop.start("worker")
-    until(lambda: (shop.folder / "worker-0.lock").exists() and one_works(shop))
+    until(lambda: (shop.folder / "worker-broadsheet.db-0.lock").exists() and one_works(shop))
     sentence_or_two = refused(shop.command("worker"), "Another worker")
     assert sentence_or_two.count("\n") == 1
     port = str(free_port())
@@ -370,8 +390,17 @@ def test_a_second_worker_on_one_sqlite_file_refuses_to_start(shop: Shop) -> None
     assert stopped(second, signal.SIGINT)[0] == 0
 
 
-def one_works(shop: Shop) -> bool:
-    with sqlite3.connect(shop.folder / "broadsheet.db") as file:
+def test_two_sqlite_files_in_one_folder_have_a_worker_each(shop: Shop) -> None:
+    shutil.copy(shop.folder / "broadsheet.db", shop.folder / "other.db")
+    shop.start("worker")
+    until(lambda: one_works(shop))
+    other = shop.start("worker", BROADSHEET_DATABASE_URL=f"sqlite:///{shop.folder}/other.db")
+    until(lambda: other.poll() is not None or one_works(shop, "other.db"))
+    assert stopped(other)[0] == 0
+
+
+def one_works(shop: Shop, database: str = "broadsheet.db") -> bool:
+    with sqlite3.connect(shop.folder / database) as file:
         return bool(file.execute("SELECT 1 FROM worker WHERE stopped_at IS NULL").fetchall())
 
 
@@ -445,6 +474,7 @@ def test_the_first_run_shows_where_to_look_and_stops_in_the_midst_of_it(shop: Sh
     mailings = httpx.get(f"{url}/api/v1/mailings", headers=headers).json()["items"]
     assert [(one["state"], one["sent"]) for one in mailings] == [("finished", 4), ("finished", 3)]
     assert httpx.get(f"{url}/mailbox").status_code == 200
+    assert f'href="{url}/style.css' in httpx.get(url).text  # links follow the port that was chosen
     assert stopped(program, signal.SIGINT)[0] == 0
     again, _ = shop.serve("run", "--demo", **fresh)  # a second start sends nothing again
     assert stopped(again)[0] == 0

@@ -51,6 +51,16 @@ def test_a_file_is_taken_and_counted_and_bad_rows_named_by_line(run: Run, tmp_pa
     assert table == [["rows", "count"], ["new", "1"], ["doubled", "1"], ["invalid", "1"], ["in", "all", "3"]]
 
 
+def test_a_file_with_square_brackets_in_its_name_is_taken_under_a_bar(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    file = Path(written(tmp_path, "email\na@example.com\n")).rename(tmp_path / "[bold]readers.csv")
+    done = run("import", str(file), "--editions", "daily")
+    assert done.exit_code == 0, done.output
+    assert file.name in done.stderr
+
+
 def test_a_dry_run_says_so_and_changes_nothing(run: Run, tmp_path: Path) -> None:
     file = written(tmp_path, "email\na@example.com\n")
     done = run("import", file, "--editions", "daily", "--dry-run")

@@ -15,13 +15,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.core.db import Database
 from app.core.errors import Unavailable
 from app.delivery import workers
+from app.delivery.claims import Claim
 from app.delivery.models import Delivery, Letter, Mailing, Worker
+from app.flows import deliver
 from app.issues.models import Edition
 from app.mail.relay import Relay
 from app.worker import Worker as Process
 from tests.crowd import accounts, crowd, rows
 from tests.sink import Sink, accept_then, at, delay, hang, reply
-from tests.world import QUICK, World, house_at
+from tests.world import QUICK, START, World, house_at
 
 delivery = Delivery.__table__  # type: ignore[attr-defined]
 
@@ -178,6 +180,23 @@ async def test_what_the_relay_repeats_of_an_address_is_not_kept(world: World) ->
     mailing = await world.send(await world.issue())
     await world.deliver(mailing)
     assert {row.reply for row in await rows(world, mailing)} == {"5.1.1 <‹address›> is unknown"}
+
+
+async def test_an_address_that_a_relay_writes_in_its_own_way_is_not_kept(world: World) -> None:
+    await world.reader("Lin@Bücher.example")
+    world.sink.script = lambda event: (
+        reply(f"550 5.1.1 <{event.recipient.upper()}> lin@bücher.example") if event.recipient else None
+    )
+    mailing = await world.send(await world.issue())
+    await world.deliver(mailing)
+    (row,) = await rows(world, mailing)
+    assert "lin@" not in row.reply.casefold()
+    assert row.reply.startswith("5.1.1 <‹address›>")
+
+
+def test_what_is_said_of_an_erased_address_stays_as_it_was_said() -> None:
+    claim = Claim((1, 1), 1, 1, address="", language="zh", attempts=1)
+    assert deliver.failed(claim, ValueError("no address"), START).reason == "no address"
 
 
 async def test_a_restarted_worker_frees_at_once_what_it_held(world: World) -> None:

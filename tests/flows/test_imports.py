@@ -28,7 +28,7 @@ from app.subscribers.imports import cells
 from app.subscribers.imports.candidate import COLUMNS
 from app.subscribers.store import Origin
 from tests.sink import Sink
-from tests.world import World, house_at
+from tests.world import World, house_at, settings_for
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -98,7 +98,7 @@ async def test_each_row_is_counted_and_each_that_is_not_taken_named_by_its_line(
     ]  # fmt: skip
     assert (await reader(world, "new@example.com"))["status"] == "active"
     assert (await reader(world, "left@example.com"))["reason"] == "left"
-    assert not list((world.house.settings.data_dir / "imports").iterdir())
+    assert not list(imports.folder(world.house.settings).iterdir())
 
 
 async def test_a_dry_run_counts_the_same_and_changes_nothing(world: World) -> None:
@@ -180,7 +180,7 @@ async def test_a_plan_or_a_file_that_cannot_be_taken_leaves_nothing_behind(world
     for content, editions in (("email\na@example.com\n", ("monthly",)), ("name\nAnn\n", ("daily",))):
         with pytest.raises(Invalid):
             await take(world, content, editions=editions)
-    assert not list((world.house.settings.data_dir / "imports").iterdir())
+    assert not list(imports.folder(world.house.settings).iterdir())
     assert not await imports.work(world.db, world.house.settings, world.clock())
 
 
@@ -211,12 +211,21 @@ async def test_a_file_that_a_crash_left_without_a_job_is_removed_in_a_day(world:
     assert not laid.path.exists()
 
 
+async def test_the_files_of_two_databases_in_one_folder_are_kept_apart(world: World) -> None:
+    laid = imports.lay_down(world.house.settings, io.BytesIO(b"email\na@example.com\n"))
+    folder = world.house.settings.data_dir
+    other = settings_for(folder, world.sink, database_url=f"sqlite:///{folder}/other.db")
+    later = datetime.now(UTC) + timedelta(hours=25)
+    assert not await imports.work(world.db, other, later)
+    assert laid.path.exists()
+
+
 async def test_a_job_whose_file_is_gone_fails_in_a_sentence_and_old_jobs_are_forgotten(world: World) -> None:
     settings = world.house.settings
     job = await imports.start(
         world.db, settings, io.BytesIO(b"email\nx\n"), Plan("test", ("daily",)), "", world.clock()
     )
-    for file in (settings.data_dir / "imports").iterdir():
+    for file in imports.folder(settings).iterdir():
         file.unlink()
     assert not await imports.work(world.db, settings, world.clock())
     world.clock.forward(hours=2)

@@ -17,6 +17,7 @@ from tests.web.reading import ask, link
 from tests.world import World, house_at
 
 AT = datetime(2026, 10, 26, tzinfo=UTC)
+ABROAD = {"base_url": "https://news.example.com", "secret_key": "s" * 40, "suppression_key": "p" * 40}
 
 
 @pytest.fixture
@@ -110,6 +111,30 @@ async def test_a_visitor_whom_a_proxy_on_this_machine_passes_on_does_not_see_the
     for header in ("X-Forwarded-For", "Forwarded"):
         assert (await here.get("/mailbox", headers={header: "for=203.0.113.7"})).status_code == 404
     assert (await here.get("/mailbox")).status_code == 200
+
+
+async def test_another_site_whose_name_leads_here_does_not_see_the_mailbox(
+    home: tuple[World, httpx.AsyncClient], box: Mailbox
+) -> None:
+    _, here = home
+    fill(box, 1)
+    for host in ("evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example", ""):
+        for path in ("/mailbox", "/mailbox/1", "/mailbox/1/html"):
+            assert (await here.get(path, headers={"Host": host})).status_code == 404
+    for host in ("localhost", "LOCALHOST:9", "127.0.0.1:8000", "[::1]", "[::1]:8000"):
+        assert (await here.get("/mailbox", headers={"Host": host})).status_code == 200
+
+
+async def test_a_house_whose_pages_are_not_on_this_machine_shows_no_mailbox(
+    tmp_path: Path, empty_database: Path, sink: Sink, box: Mailbox
+) -> None:
+    async with house_at(tmp_path, empty_database, sink, **ABROAD) as world:
+        app = main.build(world.house)
+        app.include_router(mailbox.router(box))
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8000"
+        ) as browser:
+            assert (await browser.get("/mailbox")).status_code == 404
 
 
 async def test_without_the_embedded_relay_there_is_no_mailbox(world: World) -> None:

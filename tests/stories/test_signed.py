@@ -11,6 +11,7 @@ from app.core import config
 from app.core.errors import Misconfigured
 from app.flows import signing
 from app.mail import dkim, records
+from tests.programs import Shop, stopped
 from tests.sink import Sink
 from tests.world import house_at
 
@@ -62,6 +63,14 @@ async def test_a_sender_outside_the_signing_domain_is_doubted_at_start(
     doubts = signing.doubts(signer, senders)
     assert len(doubts) == 1
     assert "c@evilbroadsheet.example" in doubts[0]
+
+
+def test_a_start_says_what_is_doubtful_about_the_signatures(shop: Shop, key_file: Path) -> None:
+    given = {"KEY": str(key_file), "SELECTOR": "s1", "DOMAIN": "other.example"}
+    program, _ = shop.serve("serve", **{f"BROADSHEET_DKIM_{name}": value for name, value in given.items()})
+    code, _, said = stopped(program)
+    assert code == 0
+    assert "signed for other.example, which DMARC does not count" in said
 
 
 @pytest.mark.parametrize("content", [b"", b"not a key", None])

@@ -62,6 +62,21 @@ async def test_a_published_issue_is_found_from_the_front_page_and_from_every_arc
         assert re.sub(r"<[^>]+>|https?://", "", words) in re.sub(r"</?span>|https?://", "", text)
 
 
+async def test_an_issue_stays_to_be_found_after_its_edition_changed_its_language(world: World) -> None:
+    for number in range(2):
+        await publish(world, day=DAY + timedelta(days=number))
+    assert (await world.api.patch("/editions/daily", json={"language": "en"})).status_code == 200
+    for path in (
+        "/",
+        "/archive",
+        "/archive/daily",
+        "/archive/daily/2026-10-27",
+        "/feeds/daily.atom",
+        "/feeds/daily.json",
+    ):
+        assert "/archive/daily/2026-10-26" in await page(world, path), path
+
+
 async def test_a_draft_or_a_scheduled_issue_is_on_no_page_and_in_no_feed(world: World) -> None:
     await publish(world)
     await world.issue("daily", date(2026, 10, 27))

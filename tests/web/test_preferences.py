@@ -35,6 +35,8 @@ async def test_who_ticks_nothing_has_left(world: World) -> None:
     assert answer.status_code == 200
     assert "已经退订" in answer.text
     assert (await who_is(world, "r@example.com")).state == State.ENDED
+    proof = (await reading.events(world, "r@example.com"))[-1]
+    assert (proof.kind, set(proof.editions.split())) == ("left", {"daily", "weekly"})
     page = await world.web.get(url)
     assert page.status_code == 200
     assert "目前没有订阅" in page.text
@@ -136,3 +138,9 @@ async def test_a_language_chosen_in_the_address_stays_through_a_save(world: Worl
     assert f'action="{url}?language=en"' in page.text
     answer = await world.web.post(f"{url}?language=en", data={"editions": "daily", "language": "zh"})
     assert "Saved." in (await world.web.get(answer.headers["location"])).text
+
+
+async def test_a_post_without_the_form_is_not_taken_for_leaving(world: World) -> None:
+    url = preferences_of(world, await world.reader("r@example.com", "daily", "weekly"))
+    async with reading.unchanged(world):
+        assert (await world.web.post(url)).status_code == 422
