@@ -14,13 +14,22 @@ from app.delivery.claims import Claim, Settlement
 from app.delivery.models import Mailing, State
 from app.flows.compose import Composer, Envelope, Press, Reader
 from app.issues import store
-from app.mail import headers, render
+from app.mail import headers, render, verdict
 from app.mail.relay import Deferred, Outcome, Refused, Reply, Sent, Uncertain, Unreached
 from app.subscribers import audience
 
 log = logging.getLogger(__name__)
 
 WORDS_LIMIT = 200  # characters of a reason or a reply
+# What a 5xx may mean that is neither about this reader nor for good.
+PASSING = frozenset(
+    {
+        verdict.Action.RETRY,
+        verdict.Action.SLOW_PROVIDER,
+        verdict.Action.PAUSE_PROVIDER,
+        verdict.Action.PAUSE_MAILING,
+    }
+)
 NAME_LIMIT = 100  # characters of a relay's name, and of its name for a mail
 
 
@@ -134,11 +143,11 @@ def settlement(
     match outcome:
         case Sent(reply, relay_id):
             return replace(_with(base, reply), relay_id=relay_id and relay_id[:NAME_LIMIT])
-        case Refused(reply):
+        case Refused(reply, stage) if not _passes(claim, reply, stage):
             return replace(_with(base, reply), state=State.REFUSED)
-        case Deferred(reply) if again:
+        case Refused(reply) | Deferred(reply) if again:
             return replace(_with(base, reply), state=State.DEFERRED, due_at=again)
-        case Deferred(reply):
+        case Refused(reply) | Deferred(reply):
             return replace(_with(base, reply), state=State.EXPIRED)
         case Uncertain(reason) if again is None or holds:
             return replace(base, state=State.UNCERTAIN, reason=_words(claim, reason))
@@ -146,6 +155,11 @@ def settlement(
             return replace(base, state=State.OWED, due_at=again or now, reason=_words(claim, reason))
         case Unreached():
             return released(claim, now)
+
+
+def _passes(claim: Claim, reply: Reply, stage: str) -> bool:
+    """Tell whether a refusal will pass: a limit that some providers say with 550, or a fault of our own."""
+    return verdict.judge(reply, stage, verdict.provider_of(claim.address)).action in PASSING
 
 
 def _with(one: Settlement, reply: Reply) -> Settlement:

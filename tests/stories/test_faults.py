@@ -341,3 +341,25 @@ async def test_a_relay_that_refuses_our_sender_refuses_no_reader(world: World) -
     async with world.working():
         await world.until(mailing)
     assert await accounts(world, mailing, readers) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ("550 Domain frequency limited", "deferred"),
+        ("550 5.7.26 This mail is unauthenticated: SPF and DKIM did not pass", "deferred"),
+        ("550 5.1.1 The mailbox does not exist", "refused"),
+        ("554 5.7.1 We do not like this content", "refused"),
+    ],
+)
+async def test_a_refusal_that_will_pass_is_not_for_good(world: World, said: str, state: str) -> None:
+    await world.reader("r@qq.com", "daily")
+    mailing = await world.send(await world.issue())
+    world.sink.script = at("dot", reply(said), times=1)
+    async with world.working(), asyncio.timeout(20):
+        while (await world.books_balance(mailing))[state] == 0:
+            await asyncio.sleep(0.02)
+    world.clock.forward(minutes=10)
+    async with world.working():
+        await world.until(mailing)
+    assert len(world.sink.mails) == (1 if state == "deferred" else 0)
