@@ -5,7 +5,7 @@ import json
 import logging
 import secrets
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -140,6 +140,14 @@ Admin = Annotated[ApiKey, Depends(admin)]
 def cursor_after(last: int) -> str:
     """Return the opaque cursor of the page that follows the row `last`."""
     return urlsafe_b64encode(f"after:{last}".encode()).decode().rstrip("=")
+
+
+def following(numbers: Sequence[int], limit: int) -> str | None:
+    """Return the cursor of the next page, where one row more than `limit` was asked for and has come.
+
+    `numbers` are what the rows are ordered by.
+    """
+    return cursor_after(numbers[limit - 1]) if len(numbers) > limit else None
 
 
 def read_cursor(cursor: str | None) -> int:

@@ -11,7 +11,7 @@ from app.api.issue_shapes import Findings, HandedIn, IssueChange, IssueView, New
 from app.api.once import OnceOnly
 from app.api.shapes import AddressOrder, MailingView, Page, Queued, SendOrder, Why
 from app.core.errors import Fault, Invalid, Unsupported
-from app.edge import Editor, Id, InHouse, Reading, Writing, cursor_after, editor, read_cursor
+from app.edge import Editor, Id, InHouse, Reading, Writing, editor, following, read_cursor
 from app.editors import audit
 from app.flows import account, manuscript, proofread, publish
 from app.flows.why import why
@@ -80,7 +80,7 @@ async def list_issues(
     which = select(Issue).where(col(Issue.id) > read_cursor(cursor)).order_by(col(Issue.id)).limit(limit + 1)
     rows = list((await session.scalars(which)).all())
     items = [await account.issue(session, one) for one in rows[:limit]]
-    return {"items": items, "next": cursor_after(rows[limit - 1].id or 0) if len(rows) > limit else None}
+    return {"items": items, "next": following([one.id or 0 for one in rows], limit)}
 
 
 @router.get("/{issue_id}", response_model=IssueView)

@@ -14,7 +14,7 @@ from sqlmodel import col, select
 from app.api.shapes import DeliveryView, MailingView, Page, Reconciled, TimeOrder
 from app.delivery import mailings
 from app.delivery.models import Mailing, MailingState, State
-from app.edge import Editor, House, Id, InHouse, Reading, Writing, cursor_after, editor, read_cursor
+from app.edge import Editor, House, Id, InHouse, Reading, Writing, editor, following, read_cursor
 from app.editors import audit, keys
 from app.flows import account, publish
 from app.flows import why as telling
@@ -36,7 +36,7 @@ async def list_mailings(
     which = select(Mailing).where(col(Mailing.id) > after).order_by(col(Mailing.id)).limit(limit + 1)
     rows = list((await session.scalars(which)).all())
     items = [await account.mailing(session, one, at.now()) for one in rows[:limit]]
-    return {"items": items, "next": cursor_after(rows[limit - 1].id or 0) if len(rows) > limit else None}
+    return {"items": items, "next": following([one.id or 0 for one in rows], limit)}
 
 
 @router.get("/{mailing_id}", response_model=MailingView)
@@ -81,8 +81,8 @@ async def deliveries(
     """List who is owed the issue and what became of it, all or those in one state."""
     await mailings.get(session, mailing_id)
     rows = await telling.deliveries(session, mailing_id, state, read_cursor(cursor), limit + 1)
-    following = cursor_after(rows[limit - 1]["subscriber_id"]) if len(rows) > limit else None
-    return {"items": rows[:limit], "next": following}
+    next_page = following([one["subscriber_id"] for one in rows], limit)
+    return {"items": rows[:limit], "next": next_page}
 
 
 @router.post("/{mailing_id}/reconcile", response_model=Reconciled)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query
 
 from app.api.office_shapes import AuditView, KeyView, MadeKey, NewKey, NewSuppression, SuppressionView
 from app.api.shapes import EditionChange, EditionView, NewEdition, Page
-from app.edge import Admin, Editor, Id, InHouse, Reading, Writing, admin, cursor_after, editor, read_cursor
+from app.edge import Admin, Editor, Id, InHouse, Reading, Writing, admin, editor, following, read_cursor
 from app.editors import audit, keys
 from app.flows import suppress
 from app.issues import editions, store
@@ -67,8 +67,8 @@ async def revoke_key(session: Writing, at: InHouse, holder: Admin, key_id: Id) -
 async def list_suppressions(session: Reading, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     """List the addresses that must not be mailed, and why."""
     rows = await suppression.page(session, read_cursor(cursor), limit + 1)
-    following = cursor_after(rows[limit - 1].id or 0) if len(rows) > limit else None
-    return {"items": list(rows[:limit]), "next": following}
+    next_page = following([one.id or 0 for one in rows], limit)
+    return {"items": list(rows[:limit]), "next": next_page}
 
 
 @suppressions_router.post("", status_code=201, response_model=SuppressionView)
@@ -90,5 +90,5 @@ async def lift(session: Writing, at: InHouse, holder: Admin, suppression_id: Id)
 async def list_audit(session: Reading, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     """List who did what, in order."""
     rows = await audit.page(session, read_cursor(cursor), limit + 1)
-    following = cursor_after(rows[limit - 1].id or 0) if len(rows) > limit else None
-    return {"items": list(rows[:limit]), "next": following}
+    next_page = following([one.id or 0 for one in rows], limit)
+    return {"items": list(rows[:limit]), "next": next_page}

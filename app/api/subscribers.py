@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import StreamingResponse
 
 from app.api.reader_shapes import NewSubscriber, SubscriberChange, SubscriberPage, SubscriberView
-from app.edge import Editor, InHouse, Reading, Writing, cursor_after, editor, read_cursor
+from app.edge import Editor, InHouse, Reading, Writing, editor, following, read_cursor
 from app.editors import audit
 from app.flows import erase, exports, readers, subscribe
 from app.issues import store as issues
@@ -34,7 +34,7 @@ async def list_subscribers(
     rows = await store.page(session, read_cursor(cursor), limit + 1, q, state, edition_id)
     return {
         "items": await readers.view(session, rows[:limit]),
-        "next": cursor_after(rows[limit - 1].id or 0) if len(rows) > limit else None,
+        "next": following([one.id or 0 for one in rows], limit),
         "counts": await store.totals(session),
     }
 
