@@ -8,7 +8,7 @@ from base64 import b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.core import schema
+from app.core.clock import clock
 from app.core.config import Settings
 from app.core.db import Database, explain
 from app.core.errors import BroadsheetError, Fault, Invalid, Misconfigured, TooLarge, Unavailable
@@ -33,11 +34,6 @@ PATIENCE, SLOWEST = 60.0, 100_000  # a body may take so many seconds, and more a
 LARGEST = 2**31 - 1  # what every database takes for an id
 
 Id = Annotated[int, Path(ge=1, le=LARGEST)]
-
-
-def clock() -> datetime:
-    """Return the time now, in UTC."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)

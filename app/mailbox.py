@@ -15,9 +15,10 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
+from app.core.clock import clock
 from app.core.config import Settings, is_loopback
 from app.core.errors import NotFound
-from app.edge import InHouse, Reading, clock, house
+from app.edge import InHouse, Reading, house
 from app.web.pages import headers, page_router, pages
 
 KEPT = 500

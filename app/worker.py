@@ -6,9 +6,10 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
+from app.core.clock import clock
 from app.core.db import Database
 from app.core.errors import BroadsheetError, Misconfigured, Unavailable
 from app.core.jobs import Ear, Wake
@@ -26,11 +27,6 @@ TICK = 1.0
 BEAT = 5.0
 LAST_STEPS = 10.0  # seconds that the loops have to come to an end
 SMOOTHING = 0.3  # how much the last second counts in a mailing's rate
-
-
-def clock() -> datetime:
-    """Return the time now, in UTC."""
-    return datetime.now(UTC)
 
 
 class Worker:

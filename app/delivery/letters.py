@@ -2,11 +2,13 @@
 
 from datetime import datetime
 
-from sqlalchemy import and_, func, select, update
+from sqlalchemy import Table, and_, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
-from app.delivery.models import WAITING, Letter, State
+from app.delivery.models import Letter, State, is_waiting
+
+letter: Table = Letter.__table__  # type: ignore[attr-defined]
 
 
 async def made_since(
@@ -23,5 +25,5 @@ async def settle_waiting(
     session: AsyncSession, subscriber_id: int, to: State, reason: str, now: datetime
 ) -> None:
     """Settle the letters that still wait to go to a subscriber."""
-    theirs = and_(col(Letter.subscriber_id) == subscriber_id, col(Letter.state).in_(WAITING))
-    await session.execute(update(Letter).where(theirs).values(state=to, reason=reason, done_at=now))
+    theirs = and_(letter.c.subscriber_id == subscriber_id, is_waiting(letter))
+    await session.execute(update(letter).where(theirs).values(state=to, reason=reason, done_at=now))

@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.core.config import Settings
 from app.core.errors import NotFound
 from app.delivery import ledger
-from app.delivery.models import WAITING, Letter, State
+from app.delivery.models import Letter, State, is_waiting
 from app.subscribers import addresses, store, suppression
 from app.subscribers.models import Subscriber
 
@@ -51,6 +51,6 @@ async def by_address(session: AsyncSession, settings: Settings, written: str, no
 async def _blank_letters(session: AsyncSession, who: Subscriber, now: datetime) -> None:
     """Withdraw what waits, and leave nothing personal in what was sent, tests to the same address included."""
     theirs = or_(letter.c.subscriber_id == who.id, func.lower(letter.c.address) == who.address.lower())
-    waiting = update(letter).where(theirs, letter.c.state.in_(WAITING))
+    waiting = update(letter).where(theirs, is_waiting(letter))
     await session.execute(waiting.values(state=State.WITHDRAWN, reason=SAID, done_at=now))
     await session.execute(update(letter).where(theirs).values(address="", data={}, reply=None))

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.config import Settings
 from app.delivery import ledger, letters
-from app.delivery.models import WAITING, State
+from app.delivery.models import State, is_waiting
 from app.flows.proof import accepted
 from app.subscribers import store, suppression
 from app.subscribers.consent import Reason
@@ -27,7 +27,7 @@ async def by_editor(
     who = await store.by_key(session, known.key)
     if who is not None:
         who.state, who.reason = Consent.ENDED, Reason.EDITOR
-        owed = and_(ledger.delivery.c.subscriber_id == who.id, ledger.delivery.c.state.in_(WAITING))
+        owed = and_(ledger.delivery.c.subscriber_id == who.id, is_waiting(ledger.delivery))
         await ledger.move(session, owed, State.SUPPRESSED, now, SAID)
         await letters.settle_waiting(session, who.id or 0, State.SUPPRESSED, SAID, now)
     await session.flush()

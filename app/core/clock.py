@@ -1,0 +1,8 @@
+"""The time now, which programs hand to whoever needs it; rules get it as an argument."""
+
+from datetime import UTC, datetime
+
+
+def clock() -> datetime:
+    """Return the time now, in UTC."""
+    return datetime.now(UTC)
