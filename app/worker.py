@@ -58,6 +58,7 @@ class Worker:
         self._beaten()
         loops: list[Callable[[], Awaitable[None]]] = [
             self.dispatch.write,
+            lambda: self._every(TICK, self.dispatch.look, self.wake.ear()),
             lambda: self._every(TICK, self.tick, self.wake.ear()),
             lambda: self._every(BEAT, self.beat, self._pulse),
             lambda: self._every(TICK, self.take_in, self.wake.ear()),

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fastapi import FastAPI
-from sqlalchemy import func, select, text
+from sqlalchemy import Connection, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import configure_mappers
 
 from app import main
 from app.core import config
 from app.core.config import Settings
-from app.core.db import Database
+from app.core.db import Database, Found
 from app.core.jobs import Wake
 from app.delivery.models import Mailing
 from app.edge import House
@@ -66,6 +66,20 @@ class Mortal(Database):
             is_changed = (await session.execute(CHANGES)).scalar_one() != before
             self.pass_point(is_changed)
         self.pass_point(is_changed)
+
+    async def work(self, step: Callable[[Connection], Found]) -> Found:
+        """Run a step as every database does, with a fault point on either side of the commit."""
+
+        def mortal(connection: Connection) -> tuple[Found, bool]:
+            before = connection.execute(CHANGES).scalar_one()
+            found = step(connection)
+            is_changed = connection.execute(CHANGES).scalar_one() != before
+            self.pass_point(is_changed)
+            return found, is_changed
+
+        found, is_changed = await super().work(mortal)
+        self.pass_point(is_changed)
+        return found
 
 
 def settings(database: Path, port: int, connections: int) -> Settings:

@@ -2,12 +2,25 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from sqlalchemy import CursorResult, DateTime, Dialect, Executable, MetaData, Table, event, make_url
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    DateTime,
+    Dialect,
+    Engine,
+    Executable,
+    MetaData,
+    Table,
+    create_engine,
+    event,
+    make_url,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -17,6 +30,9 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import SQLModel
 
 from app.core.errors import Unavailable
+
+Found = TypeVar("Found")
+Given = ParamSpec("Given")
 
 NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -52,8 +68,13 @@ class UTCDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+def stored(moment: datetime) -> str:
+    """Return an instant as SQLite keeps it: UTC, without a zone."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
 class Database:
-    """One engine and the two kinds of session it gives: `transaction` to change, `reading` to look."""
+    """One database and three ways to it: `transaction` to change, `reading` to look, `work` for what must be fast."""
 
     def __init__(self, url: str) -> None:
         """Take `sqlite:///path` or `postgresql://…`; nothing is opened yet."""
@@ -62,6 +83,7 @@ class Database:
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
         self._writer = asyncio.Lock() if self.is_sqlite else None
+        self._bench = _Bench(url) if self.is_sqlite else None
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -83,19 +105,66 @@ class Database:
         async with self._session(engine) as session, session.begin():
             yield session
 
+    async def work(self, step: Callable[[Connection], Found]) -> Found:
+        """Run a step of several statements in one transaction and return what it returned.
+
+        On SQLite the step runs in a thread of its own: as a session it would change threads at every statement.
+        Raises Unavailable as `transaction` does; one who is cancelled here leaves when the step has ended.
+        """
+        if self._writer is None or self._bench is None:
+            with _told_plainly():
+                async with self.engine.begin() as connection:
+                    return await connection.run_sync(step)
+        async with self._writer:
+            with _told_plainly():
+                return await self._bench.run(step)
+
     @asynccontextmanager
     async def _session(self, engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
-        try:
+        with _told_plainly():
             async with AsyncSession(engine, expire_on_commit=False) as session:
                 yield session
-        except (OperationalError, InterfaceError) as error:
-            raise Unavailable(explain(error)) from error
-        except PoolTimeout as error:
-            raise Unavailable("Too much is asked of the database at once; try again in a moment.") from error
 
     async def close(self) -> None:
         """Give every connection back."""
         await self.engine.dispose()
+        if self._bench is not None:
+            self._bench.close()
+
+
+class _Bench:
+    """The one thread in which steps of work are done on an SQLite file, with a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = _prepared(create_engine(make_url(url), json_serializer=_json, hide_parameters=True))
+        self._thread = ThreadPoolExecutor(1, "database")
+
+    async def run(self, step: Callable[[Connection], Found]) -> Found:
+        done = asyncio.get_running_loop().run_in_executor(self._thread, self._run, step)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.wait([done])  # a step cannot be broken off, and nobody else may write meanwhile
+            raise
+
+    def _run(self, step: Callable[[Connection], Found]) -> Found:
+        with self._engine.begin() as connection:
+            return step(connection)
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self._engine.dispose()
+
+
+@contextmanager
+def _told_plainly() -> Iterator[None]:
+    """Turn a database that cannot be reached, or cannot take a write, into Unavailable."""
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise Unavailable(explain(error)) from error
+    except PoolTimeout as error:
+        raise Unavailable("Too much is asked of the database at once; try again in a moment.") from error
 
 
 def explain(error: OperationalError | InterfaceError) -> str:
@@ -121,8 +190,7 @@ def _engine(url: str) -> AsyncEngine:
             json_serializer=_json,
             hide_parameters=True,
         )
-        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+        _prepared(engine.sync_engine)
         return engine
     return create_async_engine(
         parsed.set(drivername="postgresql+psycopg"),
@@ -131,6 +199,12 @@ def _engine(url: str) -> AsyncEngine:
         json_serializer=_json,
         hide_parameters=True,
     )
+
+
+def _prepared(engine: Engine) -> Engine:
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
 
 
 def _json(value: object) -> str:
@@ -147,14 +221,34 @@ def _prepare_sqlite(connection: DBAPIConnection, _record: object) -> None:
 
 def _begin_sqlite(connection: Any) -> None:
     reading = connection.get_execution_options().get("read_only", False)
-    connection.exec_driver_sql(f"PRAGMA query_only={'ON' if reading else 'OFF'}")
+    if reading != connection.info.get("read_only", False):
+        connection.exec_driver_sql(f"PRAGMA query_only={'ON' if reading else 'OFF'}")
+        connection.info["read_only"] = reading
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def is_postgresql(where: AsyncSession | Connection) -> bool:
+    """Tell which of the two databases this is."""
+    dialect = where.dialect if isinstance(where, Connection) else where.get_bind().dialect
+    return dialect.name == "postgresql"
 
 
 def upsert(session: AsyncSession, table: Table) -> Any:
     """Return this database's INSERT for a table, the one that knows ON CONFLICT."""
-    dialect = session.get_bind().dialect.name
-    return (postgresql if dialect == "postgresql" else sqlite).insert(table)
+    return insert_for(is_postgresql(session), table)
+
+
+def insert_for(is_postgresql: bool, table: Table) -> Any:
+    """Return PostgreSQL's or SQLite's INSERT for a table."""
+    return (postgresql if is_postgresql else sqlite).insert(table)
+
+
+async def run(
+    session: AsyncSession, step: Callable[Concatenate[Connection, Given], Found], *given: Given.args,
+    **named: Given.kwargs,
+) -> Found:  # fmt: skip
+    """Run a step of `Database.work` as a part of a session's transaction."""
+    return await (await session.connection()).run_sync(step, *given, **named)
 
 
 async def changed(session: AsyncSession, statement: Executable) -> int:

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import cache
+from typing import Any
 
-from sqlalchemy import Table, func, select, update
+from sqlalchemy import Connection, Table, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.core.db import upsert
+from app.core.db import insert_for, is_postgresql, upsert
 from app.delivery.models import Delivery, State, Tally
 
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
@@ -18,7 +20,7 @@ STALE = timedelta(seconds=10)
 Moves = Counter[tuple[int, State | None, State]]  # (mailing, from, to) and how many
 
 
-async def count(session: AsyncSession, worker_id: int, moves: Moves) -> None:
+def count(connection: Connection, worker_id: int, moves: Moves) -> None:
     """Move the tallies as the rows moved: one statement for each mailing."""
     changes: dict[int, Counter[str]] = {}
     for (mailing_id, before, after), many in moves.items():
@@ -27,18 +29,20 @@ async def count(session: AsyncSession, worker_id: int, moves: Moves) -> None:
         if before is not None:
             change[before] -= many
     for mailing_id, change in sorted(changes.items()):  # one order for all, so that nobody deadlocks
-        values = {state: many for state, many in change.items() if many}
-        if not values:
-            continue
-        statement = upsert(session, tally).values(
-            mailing_id=mailing_id, worker_id=worker_id, **(dict.fromkeys(State, 0) | values), rate=0.0
-        )
-        await session.execute(
-            statement.on_conflict_do_update(
-                index_elements=["mailing_id", "worker_id"],
-                set_={state: tally.c[state] + many for state, many in values.items()},
-            )
-        )
+        if any(change.values()):
+            moved = {state.value: change[state] for state in State}
+            names = {"mailing_id": mailing_id, "worker_id": worker_id}
+            connection.execute(_counting(is_postgresql(connection)), names | moved)
+
+
+@cache
+def _counting(is_postgresql: bool) -> Any:
+    """Return the statement that adds to a worker's tally of a mailing, or begins it."""
+    names = ("mailing_id", "worker_id", *State)
+    given = {name: bindparam(name, type_=tally.c[name].type) for name in names}
+    statement = insert_for(is_postgresql, tally).values(**given, rate=0.0)
+    added = {state: tally.c[state] + statement.excluded[state] for state in State}
+    return statement.on_conflict_do_update(index_elements=["mailing_id", "worker_id"], set_=added)
 
 
 async def counts(session: AsyncSession, mailing_id: int) -> dict[str, int]:

@@ -1,22 +1,45 @@
 """Claim and settle: how a worker takes on what is owed, and records what became of it.
 
 Like the ledger's other moves, each names the states it may start from and counts what the database changed.
+They are steps of `Database.work`: this is what every mail waits for, so statements are made once and are few.
 """
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Row, Select, Table, and_, bindparam, select, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy import (
+    TIMESTAMP,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Table,
+    Text,
+    Update,
+    bindparam,
+    column,
+    exists,
+    func,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy import cast as as_type
+from sqlalchemy.dialects.postgresql import JSON
+from sqlalchemy.sql.dml import ReturningUpdate
 
+from app.core.db import is_postgresql, stored
 from app.delivery import books, timing
-from app.delivery.models import Delivery, Letter, State, is_waiting
+from app.delivery.models import UNDER_WAY, Delivery, Letter, Mailing, State, is_in_flight, is_waiting
 
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 letter: Table = Letter.__table__  # type: ignore[attr-defined]
+mailing: Table = Mailing.__table__  # type: ignore[attr-defined]
 
 STANDINGS = {"due": State.IN_FLIGHT, "suppressed": State.SUPPRESSED}  # any other is withdrawn
 
@@ -55,8 +78,8 @@ class Settlement:
     attempts: int = 0
 
 
-async def claim(
-    session: AsyncSession,
+def claim(
+    connection: Connection,
     worker_id: int,
     mailing_id: int,
     addressees: Select[*tuple[Any, ...]],
@@ -65,12 +88,15 @@ async def claim(
 ) -> list[Claim]:
     """Take up to `limit` due deliveries of a mailing for a worker, and settle those no longer due to anybody.
 
-    `addressees` selects (subscriber_id, address, language, standing) for the mailing's edition.
+    Nothing is taken from a mailing that is not under way. `addressees` selects (subscriber_id, address, language,
+    standing) for the mailing's edition, of those in its parameter `who`, as they stand `now`.
     """
-    rows = (await session.execute(_due(mailing_id, limit, now))).all()
-    theirs = addressees.where(addressees.selected_columns.subscriber_id.in_([r.subscriber_id for r in rows]))
-    known = {row.subscriber_id: row for row in await session.execute(theirs)} if rows else {}
+    rows = connection.execute(_due(), {"mailing": mailing_id, "limit": limit, "now": now}).all()
+    if not rows:
+        return []
     moves: books.Moves = Counter()
+    theirs = {"who": [row.subscriber_id for row in rows], "now": now}
+    known = {row.subscriber_id: row for row in connection.execute(addressees, theirs)}
     by_state: dict[State, list[Row[*tuple[Any, ...]]]] = {}
     for row in rows:
         standing = known[row.subscriber_id].standing if row.subscriber_id in known else "erased"
@@ -78,8 +104,12 @@ async def claim(
         moves[mailing_id, State(row.state), state] += 1
         by_state.setdefault(state, []).append(row)
     for state, those in by_state.items():
-        await _take(session, worker_id, state, those, now)
-    await books.count(session, worker_id, moves)
+        parameters = {"issue": rows[0].issue_id, "who": [row.subscriber_id for row in those]}
+        if state == State.IN_FLIGHT:
+            connection.execute(_take(), parameters | {"worker": worker_id})
+        else:
+            connection.execute(_settle_unsent(), parameters | {"to": state, "now": now})
+    books.count(connection, worker_id, moves)
     taken = [(row, known[row.subscriber_id]) for row in by_state.get(State.IN_FLIGHT, [])]
     return [
         Claim(tuple(row[:2]), mailing_id, row.subscriber_id, who.address, who.language, row.attempts + 1)
@@ -87,102 +117,154 @@ async def claim(
     ]
 
 
-def _due(mailing_id: int, limit: int, now: datetime) -> Select[*tuple[Any, ...]]:
+@cache
+def _due() -> Select[*tuple[Any, ...]]:
+    number, now = (
+        bindparam("mailing", type_=mailing.c.id.type),
+        bindparam("now", type_=delivery.c.due_at.type),
+    )
+    goes_on = exists().where(
+        mailing.c.id == number, mailing.c.state.in_(UNDER_WAY), mailing.c.expires_at > now
+    )
     return (
         select(delivery.c.issue_id, delivery.c.subscriber_id, delivery.c.state, delivery.c.attempts)
         .where(
-            delivery.c.mailing_id == mailing_id,
+            delivery.c.mailing_id == number,
             delivery.c.provider == "",
             is_waiting(delivery),
             delivery.c.due_at <= now,
+            goes_on,
         )
         .order_by(delivery.c.due_at)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
+        .limit(bindparam("limit"))
+        .with_for_update(skip_locked=True, of=delivery)
     )
 
 
-async def claim_letters(session: AsyncSession, worker_id: int, limit: int, now: datetime) -> list[Claim]:
+@cache
+def _take() -> Update:
+    holder = bindparam("worker", type_=delivery.c.worker_id.type)
+    return _those().values(state=State.IN_FLIGHT, worker_id=holder, attempts=delivery.c.attempts + 1)
+
+
+@cache
+def _settle_unsent() -> Update:
+    now, state = bindparam("now", type_=delivery.c.done_at.type), bindparam("to", type_=delivery.c.state.type)
+    return _those().values(state=state, done_at=now, reason="not due to this reader any more")
+
+
+def _those() -> Update:
+    who = delivery.c.subscriber_id.in_(bindparam("who", expanding=True))
+    return update(delivery).where(
+        delivery.c.issue_id == bindparam("issue", type_=delivery.c.issue_id.type), who
+    )
+
+
+def claim_letters(connection: Connection, worker_id: int, limit: int, now: datetime) -> list[Claim]:
     """Take up to `limit` due letters for a worker, the oldest first."""
-    due = (
-        select(letter)
-        .where(is_waiting(letter), letter.c.due_at <= now, letter.c.created_at > now - timing.LETTER_LIFE)
-        .order_by(letter.c.due_at)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    rows = (await session.execute(due)).all()
+    young = now - timing.LETTER_LIFE
+    rows = connection.execute(_due_letters(), {"limit": limit, "now": now, "young": young}).all()
     if rows:
-        values = {"state": State.IN_FLIGHT, "worker_id": worker_id, "attempts": letter.c.attempts + 1}
-        await session.execute(update(letter).where(letter.c.id.in_([row.id for row in rows])).values(values))
+        connection.execute(_take_letters(), {"these": [row.id for row in rows], "worker": worker_id})
     return [
         Claim((row.id,), None, row.subscriber_id, row.address, row.language, row.attempts + 1, row._asdict())
         for row in rows
     ]
 
 
-async def settle(session: AsyncSession, worker_id: int, settlements: Sequence[Settlement]) -> None:
+@cache
+def _due_letters() -> Select[*tuple[Any, ...]]:
+    instant = letter.c.due_at.type
+    return (
+        select(letter)
+        .where(
+            is_waiting(letter),
+            letter.c.due_at <= bindparam("now", type_=instant),
+            letter.c.created_at > bindparam("young", type_=instant),
+        )
+        .order_by(letter.c.due_at)
+        .limit(bindparam("limit"))
+        .with_for_update(skip_locked=True)
+    )
+
+
+@cache
+def _take_letters() -> Update:
+    holder = bindparam("worker", type_=letter.c.worker_id.type)
+    values = {"state": State.IN_FLIGHT, "worker_id": holder, "attempts": letter.c.attempts + 1}
+    return update(letter).where(letter.c.id.in_(bindparam("these", expanding=True))).values(values)
+
+
+def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlement]) -> None:
     """Record what became of a worker's claims; `sent` is recorded whoever holds the claim by now."""
     moves: books.Moves = Counter()
     for table in (delivery, letter):
-        those = [one for one in settlements if one.claim.table is table]
+        those = {one.claim.key: one for one in settlements if one.claim.table is table}
         if not those:
             continue
-        found = await _standing(session, table, [one.claim.key for one in those])
-        held = [one for one in those if _may_settle(one, found.get(one.claim.key), worker_id)]
-        for one in held:
-            if one.claim.mailing_id is not None:
-                moves[one.claim.mailing_id, found[one.claim.key][0], one.state] += 1
-        await _record(session, table, held)
-    await books.count(session, worker_id, moves)
+        holding, sent = _recording(table, is_postgresql(connection))
+        parameters = {"rows": _as_json(those.values()), "worker": worker_id}
+        recorded = [(tuple(row), State.IN_FLIGHT) for row in connection.execute(holding, parameters)]
+        lost = those.keys() - {key for key, _ in recorded}
+        if late := [those[key] for key in lost if those[key].state == State.SENT]:
+            keys = {"keys": [one.claim.key for one in late]}
+            recorded += [
+                (tuple(row[:-1]), State(row[-1])) for row in connection.execute(_standing(table), keys)
+            ]
+            connection.execute(sent, {"rows": _as_json(late)})
+        for key, was in recorded:
+            if (number := those[key].claim.mailing_id) is not None:
+                moves[number, was, those[key].state] += 1
+    books.count(connection, worker_id, moves)
 
 
-async def _take(
-    session: AsyncSession, worker_id: int, state: State, rows: list[Row[*tuple[Any, ...]]], now: datetime
-) -> None:
-    values: dict[str, Any] = {"state": state}
-    if state == State.IN_FLIGHT:
-        values |= {"worker_id": worker_id, "attempts": delivery.c.attempts + 1}
-    else:
-        values |= {"done_at": now, "reason": "not due to this reader any more"}
-    which = and_(
-        delivery.c.issue_id == rows[0].issue_id,
-        delivery.c.subscriber_id.in_([row.subscriber_id for row in rows]),
-    )
-    await session.execute(update(delivery).where(which).values(values))
+RECORDED = ("state", "due_at", "done_at", "reason", "relay", "relay_id", "code", "reply", "attempts")
 
 
-async def _standing(
-    session: AsyncSession, table: Table, keys: list[tuple[int, ...]]
-) -> dict[tuple[int, ...], tuple[State, int | None]]:
-    """Return state and holder of each row, locked until the transaction ends."""
-    primary = list(table.primary_key.columns)
-    which = tuple_(*primary).in_(keys)  # one cached statement for any number of keys
-    found = select(*primary, table.c.state, table.c.worker_id).where(which).with_for_update()
-    rows = (await session.execute(found)).all()
-    return {tuple(row[:-2]): (State(row[-2]), row[-1]) for row in rows}
+def _as_json(settlements: Iterable[Settlement]) -> str:
+    """Return outcomes as the one parameter of the statement that records them, in the order of their keys."""
+    rows = []
+    for one in sorted(settlements, key=lambda one: one.claim.key):
+        values = {name: getattr(one, name) for name in RECORDED}
+        values |= {"due_at": stored(one.due_at), "done_at": stored(one.done_at)}
+        rows.append(
+            values | dict(zip((c.name for c in one.claim.table.primary_key), one.claim.key, strict=True))
+        )
+    return json.dumps(rows)
 
 
-def _may_settle(one: Settlement, standing: tuple[State, int | None] | None, worker_id: int) -> bool:
-    if standing is None:
-        return False
-    holds_claim = standing == (State.IN_FLIGHT, worker_id)
-    return holds_claim or (one.state == State.SENT and standing[0] != State.SENT)
+@cache
+def _recording(table: Table, is_postgresql: bool) -> tuple[ReturningUpdate[*tuple[Any, ...]], Update]:
+    """Return what records outcomes where the worker holds the claim, telling the keys, and where it does not."""
+    key = list(table.primary_key.columns)
+    new = _given(table, is_postgresql)
+    these = update(table).where(*(column == new[column.name] for column in key))
+    recording = these.values({name: new[name] for name in RECORDED})
+    holder = table.c.worker_id == bindparam("worker", type_=table.c.worker_id.type)
+    return recording.where(is_in_flight(table), holder).returning(*key), recording.where(_not_sent(table))
 
 
-async def _record(session: AsyncSession, table: Table, settlements: Sequence[Settlement]) -> None:
-    if not settlements:
-        return
-    names = ("state", "due_at", "done_at", "reason", "relay", "relay_id", "code", "reply", "attempts")
-    primary = list(table.primary_key.columns)
-    statement = (
-        update(table)
-        .where(*(column == bindparam(f"key_{i}") for i, column in enumerate(primary)))
-        .values({name: bindparam(f"new_{name}") for name in names})
-    )
-    rows = [
-        {f"key_{i}": value for i, value in enumerate(one.claim.key)}
-        | {f"new_{name}": getattr(one, name) for name in names}
-        for one in settlements
-    ]
-    await (await session.connection()).execute(statement, rows)
+@cache
+def _standing(table: Table) -> Select[*tuple[Any, ...]]:
+    """Return what locks the rows that are not sent yet, in one order for all, and tells key and state of each."""
+    key = list(table.primary_key.columns)
+    these = tuple_(*key).in_(bindparam("keys", expanding=True))
+    return select(*key, table.c.state).where(these, _not_sent(table)).order_by(*key).with_for_update()
+
+
+def _not_sent(table: Table) -> ColumnElement[bool]:
+    return table.c.state != State.SENT
+
+
+def _given(table: Table, is_postgresql: bool) -> dict[str, ColumnElement[Any]]:
+    """Return the columns of the JSON that `_as_json` makes, as this database unpacks it."""
+    names = [*(column.name for column in table.primary_key), *RECORDED]
+    if not is_postgresql:
+        cell = func.json_each(bindparam("rows", type_=Text)).table_valued("value", name="given").c.value
+        return {name: func.json_extract(cell, f"$.{name}", type_=table.c[name].type) for name in names}
+    moments = {"due_at", "done_at"}
+    columns = [column(name, TIMESTAMP() if name in moments else table.c[name].type) for name in names]
+    rows = func.json_to_recordset(as_type(bindparam("rows", type_=Text), JSON)).table_valued(*columns)
+    given = rows.render_derived(name="given", with_types=True)
+    zoned: dict[str, ColumnElement[Any]] = {name: func.timezone("UTC", given.c[name]) for name in moments}
+    return {name: given.c[name] for name in names} | zoned

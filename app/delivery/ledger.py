@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.core.db import changed, upsert
+from app.core.db import changed, is_postgresql, run, upsert
 from app.delivery import books
 from app.delivery.models import Delivery, Letter, Mailing, MailingState, State, is_in_flight, is_waiting
 
@@ -66,7 +66,7 @@ async def enlist(
     statement = upsert(session, delivery).from_select(columns, owed).on_conflict_do_nothing()
     added = await changed(session, statement)
     await session.execute(_mailing(mailing_id).values(cursor=upto, audience=mailing.c.audience + added))
-    await books.count(session, books.NOBODY, Counter({(mailing_id, None, State.OWED): added}))
+    await run(session, books.count, books.NOBODY, Counter({(mailing_id, None, State.OWED): added}))
     return False
 
 
@@ -116,10 +116,10 @@ async def move(
     values: dict[str, Any] = {"state": to, "reason": reason}
     values |= {"due_at": now} if to == State.OWED else {"done_at": now}
     found = (await session.execute(_moving(session, which, values))).all()
-    if session.get_bind().dialect.name != "postgresql" and found:
+    if found and not is_postgresql(session):
         await session.execute(update(delivery).where(which).values(values))
     moves: books.Moves = Counter({(row[0], State(row[1]), to): row[2] for row in found})
-    await books.count(session, books.NOBODY, moves)
+    await run(session, books.count, books.NOBODY, moves)
     return moves.total()
 
 
@@ -129,7 +129,7 @@ def _moving(session: AsyncSession, which: ColumnElement[bool], values: dict[str,
     There, others write meanwhile: only one statement that locks, moves and counts sees one truth. SQLite has one
     writer, and cannot update in a common table expression.
     """
-    if session.get_bind().dialect.name != "postgresql":
+    if not is_postgresql(session):
         rows: FromClause = delivery
         counted = select(rows.c.mailing_id, rows.c.state, func.count()).where(which)
         return counted.group_by(rows.c.mailing_id, rows.c.state)

@@ -11,14 +11,22 @@ from sqlmodel import select as select_model
 from app.core.db import changed
 from app.core.errors import Conflict, NotFound
 from app.delivery import ledger
-from app.delivery.models import Delivery, Mailing, MailingState, Rendition, State, is_in_flight, is_waiting
+from app.delivery.models import (
+    UNDER_WAY,
+    Delivery,
+    Mailing,
+    MailingState,
+    Rendition,
+    State,
+    is_in_flight,
+    is_waiting,
+)
 
 mailing: Table = Mailing.__table__  # type: ignore[attr-defined]
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 
 CANCELLED = "the mailing was cancelled"
 PROBLEM_LIMIT = 200  # characters
-UNDER_WAY = (MailingState.PREPARING, MailingState.SENDING)
 STOPPABLE = (MailingState.SCHEDULED, *UNDER_WAY)
 
 

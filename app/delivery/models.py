@@ -36,6 +36,7 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
+UNDER_WAY = (MailingState.PREPARING, MailingState.SENDING)  # what may be claimed from
 OPEN = (State.OWED, State.DEFERRED, State.IN_FLIGHT)
 WAITING = (State.OWED, State.DEFERRED)
 _STATES = ", ".join(f"'{state}'" for state in State)

@@ -10,7 +10,7 @@ from collections import deque
 from sqlalchemy import ColumnElement, Float, Table, cast, func, literal, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.core.db import Database, upsert
+from app.core.db import Database, is_postgresql, upsert
 from app.delivery.models import Lane
 
 lane: Table = Lane.__table__  # type: ignore[attr-defined]
@@ -26,9 +26,7 @@ async def reserve(session: AsyncSession, name: str, rate: float) -> list[float]:
     many = max(1, int(rate * AHEAD))
     now = _clock(session)
     await session.execute(upsert(session, lane).values(name=name, next_slot=0.0).on_conflict_do_nothing())
-    last = (
-        func.greatest(lane.c.next_slot, now) if _is_postgresql(session) else func.max(lane.c.next_slot, now)
-    )
+    last = func.greatest(lane.c.next_slot, now) if is_postgresql(session) else func.max(lane.c.next_slot, now)
     taken = update(lane).where(lane.c.name == name).values(next_slot=last + many / rate)
     end, current = (await session.execute(taken.returning(lane.c.next_slot, now))).one()
     first: float = end - many / rate - current
@@ -55,11 +53,7 @@ class Pacer:
         await asyncio.sleep(max(0.0, slot - asyncio.get_running_loop().time()))
 
 
-def _is_postgresql(session: AsyncSession) -> bool:
-    return session.get_bind().dialect.name == "postgresql"
-
-
 def _clock(session: AsyncSession) -> ColumnElement[float]:
-    if _is_postgresql(session):
+    if is_postgresql(session):
         return cast(func.extract("epoch", func.clock_timestamp()), Float)
     return (func.julianday("now") - 2440587.5) * literal(86400.0)

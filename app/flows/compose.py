@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core import i18n
 from app.core.config import Settings
-from app.core.tokens import Purpose, Signer, day_number
+from app.core.tokens import LENGTH, Purpose, Signer, day_number
 from app.flows import signing
 from app.issues import sources
 from app.issues.models import Edition, IssueText
@@ -134,7 +134,7 @@ class Composer:
             + headers.structured(
                 "Message-ID", f"<{press.slug}-{press.day:%Y%m%d}.{token}@{self.settings.domain}>"
             )
-            + self._one_click(who, press.edition_id)
+            + self._one_click(links[UNSUBSCRIBE])
         )
         composed = message.compose(press.body, press.fixed, personal, links)
         return Envelope(self._return_path(press, who), recipient, self._signed(composed, press.moment))
@@ -180,7 +180,7 @@ class Composer:
             + headers.mailbox("To", "", recipient)
             + headers.structured("Message-ID", f"<letter-{letter['id']}.{token}@{self.settings.domain}>")
         )
-        personal = self._one_click(who, edition_id) if edition_id else b""
+        personal = self._one_click(values[UNSUBSCRIBE]) if edition_id else b""
         composed = message.compose(body, fixed, personal, values)
         return Envelope(sender, recipient, self._signed(composed, made))
 
@@ -232,12 +232,11 @@ class Composer:
         contact = self.settings.contact
         return headers.mailbox("Reply-To", "", contact) if contact else b""
 
-    def _one_click(self, subscriber_id: int, edition_id: int) -> bytes:
-        """Return the headers by which a reader leaves an edition with one press."""
-        token = self.signer.sign(Purpose.UNSUBSCRIBE, subscriber_id, edition_id)
+    def _one_click(self, link: str) -> bytes:
+        """Return the headers by which a reader leaves an edition with one press; `link` is their own."""
         domain = self.settings.bounce_domain
-        mailto = f"mailto:unsubscribe+{token}@{domain}" if domain else None
-        return message.unsubscribe_headers(self.url(f"/{PAGES[Purpose.UNSUBSCRIBE]}/{token}"), mailto)
+        mailto = f"mailto:unsubscribe+{link[-LENGTH:]}@{domain}" if domain else None
+        return message.unsubscribe_headers(link, mailto)
 
     def _signed(self, composed: bytes, moment: datetime) -> bytes:
         """Return a message with its signature in front; `moment` is its Date, so that a retry is the same."""

@@ -2,13 +2,15 @@
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.core.db import Database
 from app.delivery import claims, ledger, mailings, timing
 from app.delivery.claims import Claim, Settlement
 from app.delivery.models import Mailing, State
@@ -31,6 +33,16 @@ PASSING = frozenset(
     }
 )
 NAME_LIMIT = 100  # characters of a relay's name, and of its name for a mail
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How much a worker could take on now: letters, issues, and of which mailings; `apart` is two lanes."""
+
+    letters: int
+    issues: int
+    apart: bool
+    stocks: Sequence["Stock"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +81,46 @@ async def stock(session: AsyncSession, composer: Composer, mailing: Mailing) -> 
     return Stock(mailing.id or 0, presses, default, mailing.on_uncertain == "hold")
 
 
-async def stock_or_pause(session: AsyncSession, composer: Composer, mailing: Mailing) -> Stock | None:
-    """Set a mailing's renditions; one that cannot be set pauses and says so, and no other waits for it."""
+async def restock(
+    db: Database, composer: Composer, known: Mapping[int, Stock], now: datetime
+) -> dict[int, Stock]:
+    """Return the stock of every mailing that may be claimed from; what is `known` already is not made again.
+
+    A mailing that cannot be set pauses and says so, and no other waits for it.
+    """
+    async with db.reading() as session:
+        those = [one for one in await mailings.under_way(session) if one.expires_at and one.expires_at > now]
+        stocks = {one.id or 0: known[one.id or 0] for one in those if one.id in known}
+        for mailing in those:
+            if mailing.id not in stocks and (made := await _stock(db, session, composer, mailing)):
+                stocks[mailing.id or 0] = made
+    return stocks
+
+
+async def _stock(db: Database, session: AsyncSession, composer: Composer, mailing: Mailing) -> Stock | None:
     try:
         return await stock(session, composer, mailing)
     except SQLAlchemyError:
         raise
     except Exception as error:
         log.exception("mailing %d cannot be set", mailing.id)
-        await mailings.pause(session, mailing.id or 0, f"it cannot be composed: {type(error).__name__}")
+        async with db.transaction() as writing:
+            await mailings.pause(writing, mailing.id or 0, f"it cannot be composed: {type(error).__name__}")
         return None
 
 
-async def claim(
-    session: AsyncSession, worker_id: int, stocks: Sequence[Stock], limit: int, now: datetime
+def exchange(
+    connection: Connection, worker_id: int, outcomes: Sequence[Settlement], wish: Wish, now: datetime
 ) -> list[Claim]:
-    """Take up to `limit` due deliveries, a fair share from each mailing."""
-    taken: list[Claim] = []
-    for waiting, one in zip(range(len(stocks), 0, -1), stocks, strict=True):
-        share = -(-(limit - len(taken)) // waiting)
-        edition_id = one.press(one.default).edition_id
-        who = audience.addressees(edition_id, now)
-        taken += await claims.claim(session, worker_id, one.mailing_id, who, share, now)
+    """Record outcomes and take on what is due: letters first, then a fair share of each mailing."""
+    claims.settle(connection, worker_id, outcomes)
+    taken = claims.claim_letters(connection, worker_id, wish.letters, now) if wish.letters else []
+    room = wish.issues if wish.apart else wish.issues - len(taken)
+    for waiting, one in zip(range(len(wish.stocks), 0, -1), wish.stocks, strict=True):
+        if (share := -(-room // waiting)) > 0:
+            who = audience.addressees(one.press(one.default).edition_id)
+            mine = claims.claim(connection, worker_id, one.mailing_id, who, share, now)
+            taken, room = taken + mine, room - len(mine)
     return taken
 
 
@@ -169,8 +199,10 @@ def _with(one: Settlement, reply: Reply) -> Settlement:
 def _words(claim: Claim, text: str) -> str:
     """Return a text as it is kept: on one line that any database takes, without the reader's address."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    folded = plain.casefold()
     for form in _forms(claim.address):
-        plain = re.sub(re.escape(form), "‹address›", plain, flags=re.IGNORECASE)
+        if form.casefold() in folded:
+            plain = re.sub(re.escape(form), "‹address›", plain, flags=re.IGNORECASE)
     return plain[:WORDS_LIMIT]
 
 

@@ -11,19 +11,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
-
-from sqlalchemy.ext.asyncio import AsyncSession
+from functools import partial
 
 from app.core.db import Database
 from app.core.errors import Unavailable
-from app.core.jobs import Wake
-from app.delivery import claims, ledger, mailings
+from app.core.jobs import Ear, Wake
+from app.delivery import claims, ledger
 from app.delivery.claims import Claim, Settlement
 from app.delivery.models import State
 from app.delivery.pace import Pacer
 from app.flows import deliver
 from app.flows.compose import Composer, Envelope
-from app.flows.deliver import Stock
+from app.flows.deliver import Stock, Wish
 from app.flows.lane import Job, Lane, Name, Patience, Post, name_of, pause
 from app.mail.relay import Outcome, Relay, Uncertain
 
@@ -47,7 +46,7 @@ class Dispatch:
         now: Callable[[], datetime],
     ) -> None:
         self.db, self.composer, self.now = db, composer, now
-        self._wake, self._ear = wake, wake.ear()
+        self._wake, self._ear = wake, Ear()
         self.worker_id = 0
         self.stopping = False
         self.sent: Counter[int] = Counter()  # mails recorded as sent, by mailing, since somebody last looked
@@ -87,6 +86,14 @@ class Dispatch:
         """Take nothing new, give back what no connection has taken, and wait for no relay that does not answer."""
         self.stopping = True
         self._patience.end()
+        self._ear.call()
+
+    async def look(self) -> None:
+        """Know the mailings under way, and give back the claims in the queue of those that are not any more."""
+        self._stocks = await deliver.restock(self.db, self.composer, self._stocks, self.now())
+        self._release(
+            self._issues, lambda job: job.stock is not None and job.stock.mailing_id not in self._stocks
+        )
         self._ear.call()
 
     async def write(self) -> None:
@@ -198,17 +205,18 @@ class Dispatch:
             return
         taken_on: list[Claim] = []
         try:
-            async with self.db.transaction() as session:
-                await self._reconcile(session)
-                await claims.settle(session, self.worker_id, [one for one, _ in taken])
-                taken_on = await self._claim(session, gone)
-            self._in_doubt = False
+            await self._reconcile()
+            outcomes, wish, now = [one for one, _ in taken], self._wish(gone), self.now()
+            taken_on = await self.db.work(
+                lambda connection: deliver.exchange(connection, self.worker_id, outcomes, wish, now)
+            )
         except Exception as error:
-            self._in_doubt, taken_on = True, []
+            self._in_doubt = True
             if isinstance(error, Unavailable):
                 raise
             log.exception("nothing is claimed now, and outcomes are recorded one by one")
             taken = [pair for pair in taken if await self._records_alone(pair[0])]
+            await asyncio.sleep(TICK)
         self._settled(taken)
         for claim in taken_on:
             self._enqueue(claim)
@@ -217,8 +225,7 @@ class Dispatch:
         """Record one outcome, without its words if need be; while that fails its connection sends nothing more."""
         for version in (one, deliver.without_words(one)):
             try:
-                async with self.db.transaction() as session:
-                    await claims.settle(session, self.worker_id, [version])
+                await self.db.work(partial(claims.settle, worker_id=self.worker_id, settlements=[version]))
             except Unavailable:
                 raise
             except Exception:
@@ -227,11 +234,13 @@ class Dispatch:
                 return True
         return False
 
-    async def _reconcile(self, session: AsyncSession) -> None:
+    async def _reconcile(self) -> None:
         """After a commit that may or may not have been: give back claims that we do not know to be ours."""
         if self._in_doubt:
             held = set().union(*(lane.held for lane in self._lanes))
-            freed = await ledger.free_unknown(session, self.worker_id, held, self.now())
+            async with self.db.transaction() as session:
+                freed = await ledger.free_unknown(session, self.worker_id, held, self.now())
+            self._in_doubt = False
             log.warning("%d claims were given back whose commit had not been answered", freed)
 
     def _settled(self, done: Sequence[tuple[Settlement, asyncio.Future[None]]]) -> None:
@@ -254,34 +263,13 @@ class Dispatch:
     def _room(self, lane: Lane, gone: set[Name]) -> int:
         return 0 if self.stopping or self._fenced else lane.room(len(lane.held - gone), _loop_time())
 
-    async def _claim(self, session: AsyncSession, gone: set[Name]) -> list[Claim]:
-        """Take letters first, then a fair share of each mailing, whose order turns from claim to claim."""
-        now, room = self.now(), self._room(self._letters, gone)
-        await self._look_at_mailings(session)
-        taken: list[Claim] = []
-        if room:
-            taken = await claims.claim_letters(session, self.worker_id, max(1, room // 2), now)
-        room = room - len(taken) if self._letters is self._issues else self._room(self._issues, gone)
+    def _wish(self, gone: set[Name]) -> Wish:
+        """Return what there is room for; the order of the mailings turns from claim to claim."""
+        letters, issues = self._room(self._letters, gone), self._room(self._issues, gone)
         stocks = list(self._stocks.values())
-        if room > 0 and stocks:
-            turn = self._number % len(stocks)
-            stocks = stocks[turn:] + stocks[:turn]
-            taken += await deliver.claim(session, self.worker_id, stocks, room, now)
-        return taken
-
-    async def _look_at_mailings(self, session: AsyncSession) -> None:
-        """Know the mailings under way, and give back the claims in the queue of those that are not any more."""
-        now = self.now()
-        those = [one for one in await mailings.under_way(session) if one.expires_at and one.expires_at > now]
-        under_way = {one.id or 0: one for one in those}
-        self._release(
-            self._issues, lambda job: job.stock is not None and job.stock.mailing_id not in under_way
-        )
-        known = {key: one for key, one in self._stocks.items() if key in under_way}
-        for key, one in under_way.items():
-            if key not in known and (made := await deliver.stock_or_pause(session, self.composer, one)):
-                known[key] = made
-        self._stocks = known
+        turn = self._number % len(stocks) if stocks else 0
+        is_apart = self._letters is not self._issues
+        return Wish(-(-letters // 2), issues, is_apart, stocks[turn:] + stocks[:turn])
 
     def _enqueue(self, claim: Claim) -> None:
         self._number += 1

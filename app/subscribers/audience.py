@@ -1,10 +1,12 @@
 """Who is due an edition: SELECTs that the ledger puts into its own statements, never a Python list."""
 
 from datetime import datetime
+from functools import lru_cache
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, or_, select
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, case, exists, or_, select
 from sqlmodel import col
 
+from app.core.db import UTCDateTime
 from app.subscribers.consent import State
 from app.subscribers.models import Subscriber, Subscription, Suppression
 
@@ -28,8 +30,13 @@ def readers_of(edition_id: int, cutoff: datetime) -> Select[int, str]:
     )
 
 
-def addressees(edition_id: int, now: datetime) -> Select[int, str, str, str]:
-    """Select (subscriber_id, address, language, standing): is what a reader was owed still due to them?"""
+@lru_cache(maxsize=256)
+def addressees(edition_id: int) -> Select[int, str, str, str]:
+    """Select (subscriber_id, address, language, standing): is what a reader was owed still due to them?
+
+    Made once for each edition; its parameters are `who`, the ids to look at, and `now`.
+    """
+    now = bindparam("now", type_=UTCDateTime)
     standing = case(
         (_suppressed(), SUPPRESSED),
         (and_(_reachable(now), col(Subscription.subscriber_id).is_not(None)), DUE),
@@ -38,15 +45,19 @@ def addressees(edition_id: int, now: datetime) -> Select[int, str, str, str]:
     chosen = and_(
         col(Subscription.subscriber_id) == Subscriber.id, col(Subscription.edition_id) == edition_id
     )
-    return select(
-        _id.label("subscriber_id"),
-        col(Subscriber.address),
-        col(Subscriber.language),
-        standing.label("standing"),
-    ).outerjoin(Subscription, chosen)
+    return (
+        select(
+            _id.label("subscriber_id"),
+            col(Subscriber.address),
+            col(Subscriber.language),
+            standing.label("standing"),
+        )
+        .outerjoin(Subscription, chosen)
+        .where(_id.in_(bindparam("who", expanding=True)))
+    )
 
 
-def _reachable(now: datetime) -> ColumnElement[bool]:
+def _reachable(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:
     over = and_(col(Subscriber.state) == State.PAUSED, col(Subscriber.paused_until) <= now)
     return or_(col(Subscriber.state) == State.ACTIVE, over)
 

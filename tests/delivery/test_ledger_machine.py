@@ -18,7 +18,7 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core import schema
-from app.core.db import Database
+from app.core.db import Database, run
 from app.core.errors import Conflict
 from app.delivery import books, claims, ledger, mailings
 from app.delivery.claims import Claim, Settlement
@@ -225,9 +225,13 @@ class Ledger(RuleBasedStateMachine):
         one = self.model.mailings[number]
         if one.state not in ("preparing", "sending"):
             return
-        who = audience.addressees(EDITION, self.now)
-        taken = self.make(lambda session: claims.claim(session, worker, number, who, limit, self.now))
-        due = [key for key in self.model.of(number, WAITING) if self.model.rows[key].due <= self.now]
+        who = audience.addressees(EDITION)
+        taken = self.make(lambda session: run(session, claims.claim, worker, number, who, limit, self.now))
+        due = [
+            key
+            for key in self.model.of(number, WAITING)
+            if self.model.rows[key].due <= self.now < one.expires
+        ]
         moved = [key for key in due if self.states()[key] not in WAITING]
         assert len(moved) == min(limit, len(due))
         for key in moved:
@@ -273,7 +277,7 @@ class Ledger(RuleBasedStateMachine):
         later = self.now + timedelta(minutes=5) if outcome == State.DEFERRED else self.now
         one = Settlement(claim, outcome, due_at=later, done_at=self.now, attempts=claim.attempts)
         for _ in range(1 + again):
-            self.make(lambda session: claims.settle(session, worker, [one]))
+            self.make(lambda session: run(session, claims.settle, worker, [one]))
         key = (claim.mailing_id or 0, claim.subscriber_id or 0)
         row = self.model.rows[key]
         if row.state == "in_flight" and row.holder == worker:

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import Connection, Select, select, update
 
 from app.core import schema
-from app.core.db import Database
+from app.core.db import Database, run, stored
 from app.delivery import books, claims, ledger, mailings
 from app.delivery.models import Delivery, Mailing, State, is_in_flight, is_waiting
 from app.issues.models import Issue
@@ -81,7 +83,7 @@ async def test_a_cancel_counts_what_it_took_back_while_outcomes_arrive(postgres:
         async with postgres.transaction() as session:
             its = (delivery.c.mailing_id == number, delivery.c.subscriber_id == n)
             await session.execute(update(delivery).where(*its).values(state="deferred"))
-            await books.count(session, 1, books.Moves({(number, "in_flight", "deferred"): 1}))  # type: ignore[dict-item]
+            await run(session, books.count, 1, books.Moves({(number, "in_flight", "deferred"): 1}))  # type: ignore[dict-item]
 
     async def cancel() -> None:
         async with postgres.transaction() as session:
@@ -98,28 +100,21 @@ async def test_a_cancel_counts_what_it_took_back_while_outcomes_arrive(postgres:
 async def test_a_claim_and_a_finish_use_the_partial_indexes(tmp_path: Path) -> None:
     db = Database(f"sqlite:///{tmp_path}/plan.db")
     number = await mailing_of(db, 5, "sent")
-    due = claims._due(number, 10, NOW)
+    due = claims._due().params(mailing=number, limit=10, now=NOW)
     flying = select(delivery.c.issue_id).where(is_in_flight(delivery), delivery.c.worker_id == 1)
     waiting = select(delivery.c.issue_id).where(delivery.c.mailing_id == number, is_waiting(delivery))
-    async with db.reading() as session:
-        for statement, index in ((due, "due"), (flying, "claimed"), (waiting, "due")):
-            plain = str(statement.compile(db.engine, compile_kwargs={"literal_binds": False}))
-            names = statement.compile(db.engine).params
-            plan = await session.execute(text("EXPLAIN QUERY PLAN " + _named(plain, names)), _bound(names))
-            assert f"USING INDEX {index} " in " ".join(str(row[3]) for row in plan) + " "
+    for statement, index in ((due, "due"), (flying, "claimed"), (waiting, "due")):
+        assert f"USING INDEX {index} " in await db.work(partial(plan_of, statement)) + " "
     await db.close()
 
 
-def _named(statement: str, names: dict[str, object]) -> str:
-    for name in names:
-        statement = statement.replace("?", f":{name}", 1)
-    return statement
-
-
-def _bound(names: dict[str, object]) -> dict[str, object]:
-    return {
-        name: value.isoformat(" ") if isinstance(value, datetime) else value for name, value in names.items()
-    }
+def plan_of(statement: Select[*tuple[Any, ...]], connection: Connection) -> str:
+    """Return how SQLite goes about a query."""
+    made = statement.compile(connection).construct_expanded_state()
+    values = [made.parameters[name] for name in made.positiontup or ()]
+    bound = tuple(stored(value) if isinstance(value, datetime) else value for value in values)
+    plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {made.statement}", bound)
+    return " ".join(str(row[3]) for row in plan)
 
 
 async def test_twelve_hundred_outcomes_are_recorded_at_once(tmp_path: Path) -> None:
@@ -129,7 +124,7 @@ async def test_twelve_hundred_outcomes_are_recorded_at_once(tmp_path: Path) -> N
         await session.execute(update(delivery).values(worker_id=7))
         taken = [claims.Claim((1, n), number, n, "a@example.com", "zh", 1) for n in range(1, 1_201)]
         done = [claims.Settlement(one, State.SENT, due_at=NOW, done_at=NOW) for one in taken]
-        await claims.settle(session, 7, done)
+        await run(session, claims.settle, 7, done)
         assert (await books.counts(session, number))["sent"] == 1_200
         assert await ledger.expire(session, NOW) == 0
     await db.close()

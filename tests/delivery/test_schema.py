@@ -11,7 +11,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, inspect, select, text
 
 from app.core import schema
-from app.core.db import Database, metadata
+from app.core.db import Database, metadata, run
 from app.core.errors import Misconfigured
 from app.delivery import books, claims, ledger, mailings, workers
 from app.delivery.claims import Settlement
@@ -127,9 +127,9 @@ async def test_the_ledger_s_main_line_runs(db: Database) -> None:
             )
         )
     async with db.transaction() as session:
-        who = audience.addressees(1, NOW)
-        taken = await claims.claim(session, worker, number, who, 8, NOW)
-        letters = await claims.claim_letters(session, worker, 5, NOW)
+        who = audience.addressees(1)
+        taken = await run(session, claims.claim, worker, number, who, 8, NOW)
+        letters = await run(session, claims.claim_letters, worker, 5, NOW)
     assert (len(taken), len(letters)) == (8, 1)
     assert await balance(db, number) == {"owed": 2, "in_flight": 8}
     outcomes = [State.SENT, State.SENT, State.DEFERRED, State.REFUSED, State.FAILED, State.UNCERTAIN]
@@ -139,7 +139,7 @@ async def test_the_ledger_s_main_line_runs(db: Database) -> None:
     ]
     for _ in range(2):
         async with db.transaction() as session:
-            await claims.settle(session, worker, done)
+            await run(session, claims.settle, worker, done)
     assert await balance(db, number) == {
         "owed": 2, "in_flight": 2, "sent": 2, "deferred": 1, "refused": 1, "failed": 1, "uncertain": 1,
     }  # fmt: skip
@@ -168,16 +168,16 @@ async def test_the_ledger_s_main_line_runs(db: Database) -> None:
 
 async def test_two_workers_claim_at_once_and_nobody_twice(db: Database) -> None:
     number = await owed(db, 9)
-    who = audience.addressees(1, NOW)
+    who = audience.addressees(1)
     if db.is_sqlite:  # one writer at a time
         async with db.transaction() as session:
-            first = await claims.claim(session, 1, number, who, 5, NOW)
+            first = await run(session, claims.claim, 1, number, who, 5, NOW)
         async with db.transaction() as session:
-            second = await claims.claim(session, 2, number, who, 5, NOW)
+            second = await run(session, claims.claim, 2, number, who, 5, NOW)
     else:
         async with db.transaction() as one, db.transaction() as other:
-            first = await claims.claim(one, 1, number, who, 5, NOW)
-            second = await claims.claim(other, 2, number, who, 5, NOW)
+            first = await run(one, claims.claim, 1, number, who, 5, NOW)
+            second = await run(other, claims.claim, 2, number, who, 5, NOW)
     assert len(first) + len(second) == 9
     assert not {claim.key for claim in first} & {claim.key for claim in second}
     assert await balance(db, number) == {"in_flight": 9}

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlmodel import col
 
 from app.core.tokens import Purpose
@@ -26,7 +26,9 @@ async def due(world: World, edition: int, cutoff: datetime | None = None) -> lis
 async def standing(world: World, edition: int, moment: datetime | None = None) -> dict[int, str]:
     """Return how everybody stands to an edition that they may be owed."""
     async with world.db.reading() as session:
-        rows = await session.execute(audience.addressees(edition, moment or world.clock()))
+        everybody = list((await session.scalars(select(col(Subscriber.id)))).all())
+        parameters = {"who": everybody, "now": moment or world.clock()}
+        rows = await session.execute(audience.addressees(edition), parameters)
         return {row.subscriber_id: row.standing for row in rows}
 
 
