@@ -16,7 +16,7 @@ from app.core.jobs import Ear, Wake
 from app.core.relay_url import RelayUrl
 from app.delivery import books, mailings, workers
 from app.editors import answers
-from app.flows import deliver, imports, publish
+from app.flows import bounce, deliver, imports, publish
 from app.flows.compose import Composer
 from app.flows.dispatch import Dispatch
 from app.mail.relay import Relay
@@ -61,6 +61,7 @@ class Worker:
             lambda: self._every(TICK, self.tick, self.wake.ear()),
             lambda: self._every(BEAT, self.beat, self._pulse),
             lambda: self._every(TICK, self.take_in, self.wake.ear()),
+            lambda: self._every(TICK, self.hear, self.wake.ear()),
         ]
         sends: list[Callable[[], Awaitable[None]]] = []
         for relay in self.relays:
@@ -115,6 +116,11 @@ class Worker:
     async def take_in(self) -> None:
         """Take files of readers in, a batch at a time."""
         while not self.dispatch.stopping and await imports.work(self.db, self.composer.settings, self.now()):
+            pass
+
+    async def hear(self) -> None:
+        """Act on what came back."""
+        while not self.dispatch.stopping and await bounce.work(self.db, self.composer, self.now()):
             pass
 
     def _beaten(self) -> None:

@@ -53,6 +53,7 @@ class Settlement:
     code: int | None = None
     reply: str | None = None
     attempts: int = 0
+    stage: str = ""  # of a refusal
 
 
 async def claim(

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.delivery import claims, ledger, mailings, timing
 from app.delivery.claims import Claim, Settlement
 from app.delivery.models import Mailing, State
+from app.flows import bounce
 from app.flows.compose import Composer, Envelope, Press, Reader
 from app.issues import store
 from app.mail import headers, render, verdict
@@ -144,7 +145,7 @@ def settlement(
         case Sent(reply, relay_id):
             return replace(_with(base, reply), relay_id=relay_id and relay_id[:NAME_LIMIT])
         case Refused(reply, stage) if not _passes(claim, reply, stage):
-            return replace(_with(base, reply), state=State.REFUSED)
+            return replace(_with(base, reply), state=State.REFUSED, stage=stage)
         case Refused(reply) | Deferred(reply) if again:
             return replace(_with(base, reply), state=State.DEFERRED, due_at=again)
         case Refused(reply) | Deferred(reply):
@@ -155,6 +156,14 @@ def settlement(
             return replace(base, state=State.OWED, due_at=again or now, reason=_words(claim, reason))
         case Unreached():
             return released(claim, now)
+
+
+async def record(
+    session: AsyncSession, worker_id: int, settlements: Sequence[Settlement], now: datetime
+) -> None:
+    """Record what became of a worker's claims; what was refused for good waits as a report, too."""
+    await claims.settle(session, worker_id, settlements)
+    await bounce.refused(session, settlements, now)
 
 
 def _passes(claim: Claim, reply: Reply, stage: str) -> bool:

@@ -200,7 +200,7 @@ class Dispatch:
         try:
             async with self.db.transaction() as session:
                 await self._reconcile(session)
-                await claims.settle(session, self.worker_id, [one for one, _ in taken])
+                await deliver.record(session, self.worker_id, [one for one, _ in taken], self.now())
                 taken_on = await self._claim(session, gone)
             self._in_doubt = False
         except Exception as error:
@@ -218,7 +218,7 @@ class Dispatch:
         for version in (one, deliver.without_words(one)):
             try:
                 async with self.db.transaction() as session:
-                    await claims.settle(session, self.worker_id, [version])
+                    await deliver.record(session, self.worker_id, [version], self.now())
             except Unavailable:
                 raise
             except Exception:

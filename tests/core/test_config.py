@@ -266,7 +266,7 @@ def test_settings_are_frozen_and_show_no_secret() -> None:
         ("hook_mailgun", "short", "signing key"),
         ("hook_postmark", "a-token-without-a-name", "name:password"),
         ("hook_brevo", "short", "a token"),
-        ("hook_resend", "whsec_", "whsec_"),
+        ("hook_resend", "whsec_c2hvcnQ=", "signing secret"),
         ("inbox", "imap://b:p@imap.example.com", "by TLS only"),
         ("inbox", "imaps://imap.example.com", "imaps://user:password@"),
         ("inbox", "imaps://b:p@imap.example.com:x", "imaps://user:password@"),

@@ -72,8 +72,8 @@ def bounce(says: Says, words: str, *, status: str = "", **known: Any) -> Report:
 
 
 def plain(kind: Kind, words: str = "", **known: Any) -> Report:
-    """Anything that is no bounce as a Report: a complaint speaks for itself, and the rest says nothing."""
-    action = Action.SUPPRESS if kind == Kind.COMPLAINT else Action.NONE
+    """Anything that is no bounce as a Report: complaints and wishes to leave are heeded, the rest says nothing."""
+    action = Action.SUPPRESS if kind in (Kind.COMPLAINT, Kind.UNSUBSCRIBE) else Action.NONE
     return Report(kind, action, kind.value, text=one_line(words), **known)
 
 
