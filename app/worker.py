@@ -16,7 +16,8 @@ from app.core.jobs import Ear, Wake
 from app.core.relay_url import RelayUrl
 from app.delivery import books, mailings, workers
 from app.editors import answers
-from app.flows import bounce, deliver, imports, publish
+from app.feedback import store as feedback
+from app.flows import bounce, deliver, imports, numbers, publish
 from app.flows.compose import Composer
 from app.flows.dispatch import Dispatch
 from app.mail.relay import Relay
@@ -110,6 +111,7 @@ class Worker:
         async with self.db.transaction() as session:
             freed = await workers.free_lapsed(session, self.id, self.now())
             await answers.forget_old(session, self.now())
+            await feedback.forget_old(session, self.now())
         if freed:
             log.warning("%d deliveries of a worker that is gone were given back", freed)
 
@@ -119,9 +121,10 @@ class Worker:
             pass
 
     async def hear(self) -> None:
-        """Act on what came back."""
+        """Act on what came back, and count what went where."""
         while not self.dispatch.stopping and await bounce.work(self.db, self.composer, self.now()):
             pass
+        await numbers.count_reach(self.db)
 
     def _beaten(self) -> None:
         if not self.dispatch.renew():

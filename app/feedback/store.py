@@ -120,6 +120,14 @@ async def of_delivery(session: AsyncSession, issue_id: int, subscriber_id: int) 
     return (await session.scalars(which.order_by(col(KeptReport.id)))).all()
 
 
+async def that_suppressed(session: AsyncSession, subscriber_id: int) -> Sequence[KeptReport]:
+    """Return the last report for which a subscriber's address was suppressed, if there is one."""
+    which = select_model(KeptReport).where(
+        KeptReport.subscriber_id == subscriber_id, KeptReport.state == ReportState.SUPPRESSED
+    )
+    return (await session.scalars(which.order_by(col(KeptReport.id).desc()).limit(1))).all()
+
+
 async def fates(session: AsyncSession, subscriber_id: int) -> dict[int, set[str]]:
     """Return the kinds of what came back about each issue of a subscriber; a soft bounce is `count`."""
     which = select(report.c.issue_id, case((soft, Action.COUNT.value), else_=report.c.kind)).where(

@@ -61,7 +61,8 @@ def bounce(says: Says, words: str, *, status: str = "", **known: Any) -> Report:
 
     `words` is the provider's reason, an SMTP reply where there is one; `known` are further fields of the Report.
     """
-    reply = verdict.reply_in(words[:WORDS])
+    words = words[:WORDS].removeprefix("smtp;").strip()  # RFC 3464 §2.3.6 says what kind of words they are
+    reply = verdict.reply_in(words)
     where = verdict.provider_of(known.get("address") or "")
     found = verdict.judge(reply, verdict.stage_in(words), where, status)
     action, meaning = _weighed(says, found)

@@ -58,7 +58,7 @@ def _report(event: dict[str, Any]) -> Report:
     }
     meant = _meant(what, event)
     if isinstance(meant, Says):
-        return call.bounce(meant, words.removeprefix("smtp;"), **known)
+        return call.bounce(meant, words, **known)
     return call.plain(meant, words or what, **known)
 
 
