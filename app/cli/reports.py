@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from app.cli.desk import as_json, dumped, in_house, number, show, show_all
+from app.cli.explain import explain
 from app.edge import House
 from app.feedback import store
 from app.feedback.models import ReportState
@@ -19,6 +20,8 @@ RATED = ("sent", "bounced_hard", "bounced_soft", "complained", "bounce_rate", "c
 def reports() -> None:
     """Bounces, complaints and wishes to leave that came back."""
 
+
+reports.add_command(explain)
 
 @reports.command("list")
 @click.option("--state", type=click.Choice([state.value for state in ReportState]), help="Only those.")
