@@ -20,6 +20,7 @@ from app.feedback import store as feedback
 from app.flows import bounce, deliver, imports, numbers, publish
 from app.flows.compose import Composer
 from app.flows.dispatch import Dispatch
+from app.flows.watch import Watch
 from app.mail.relay import Relay
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Worker:
         self.db, self.composer, self.wake, self.now = db, composer, wake, now
         self.relays = [open_relay(url) for url in composer.settings.relay_urls]
         self.dispatch = Dispatch(db, composer, wake, self.relays, now)
+        self.watch = Watch(db, composer.settings, wake, now)
         self.id = 0
         self._problem: str | None = ""  # what was last said on the mailings; at first nobody knows
         self._pulse, self._is_over = Ear(), False
@@ -63,6 +65,7 @@ class Worker:
             lambda: self._every(BEAT, self.beat, self._pulse),
             lambda: self._every(TICK, self.take_in, self.wake.ear()),
             lambda: self._every(TICK, self.hear, self.wake.ear()),
+            lambda: self._every(TICK, self.watch.step, Ear()),
         ]
         sends: list[Callable[[], Awaitable[None]]] = []
         for relay in self.relays:
@@ -78,6 +81,7 @@ class Worker:
             for task in (*senders, *steady):
                 task.cancel()
             await asyncio.gather(*senders, *steady, return_exceptions=True)
+            await self.watch.close()
         async with self.db.transaction() as session:
             await workers.sign_off(session, self.id, self.now())
 

@@ -23,6 +23,7 @@ def reports() -> None:
 
 reports.add_command(explain)
 
+
 @reports.command("list")
 @click.option("--state", type=click.Choice([state.value for state in ReportState]), help="Only those.")
 @click.option("--kind", type=click.Choice([kind.value for kind in Kind]), help="Only those.")

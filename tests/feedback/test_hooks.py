@@ -31,7 +31,7 @@ async def open_world(
 
 async def handed(world: World) -> tuple[str, str]:
     """Return the Message-ID of the last mail that went out, and the relay's id for it."""
-    whole = world.sink.mails[-1].message.decode()
+    whole = world.sink.mails[-1].data.decode()
     (line,) = [line for line in whole.splitlines() if line.lower().startswith("message-id:")]
     answer = await world.api.get("/mailings/1/deliveries")
     return line.partition(":")[2].strip(), answer.json()["items"][0]["relay_id"]
