@@ -12,7 +12,7 @@ from imapclient.exceptions import IMAPClientError
 from app.core.inbox_url import InboxUrl
 
 READ = 262_144  # bytes of a mail that are fetched
-IDLE_FOR = 540.0  # seconds: servers may end an IDLE after half an hour (RFC 2177), and firewalls sooner
+IDLE_FOR = 60.0  # seconds: news may slip in between two commands, unheard, so nobody listens for long
 POLL = 30.0  # seconds between two looks where the server knows no IDLE
 PATIENCE = SocketTimeout(connect=10, read=30)
 REPORTS, OTHER = "Broadsheet reports", "Broadsheet other"  # the folders; of the second a person should look
@@ -47,6 +47,8 @@ class Inbox:
             time.sleep(max(0.0, min(seconds, self._next_look - time.monotonic())))
             return time.monotonic() >= self._next_look
         if self._idling_since is None:
+            if self._client.search(["UNDELETED"]):  # what came while the last look ended is told to nobody
+                return True
             self._client.idle()
             self._idling_since = time.monotonic()
         heard = self._client.idle_check(timeout=seconds)
