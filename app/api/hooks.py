@@ -20,7 +20,12 @@ numbers_router = APIRouter(prefix="/numbers", tags=["numbers"], dependencies=[De
 MAIL = {
     "requestBody": {
         "required": True,
-        "content": {"message/rfc822": {"schema": {"type": "string", "format": "binary"}}},
+        "content": {
+            "application/octet-stream": {
+                "schema": {"type": "string", "format": "binary"},
+                "example": "Return-Path: <>\r\nSubject: …",
+            }
+        },
     }
 }
 CALL = {
