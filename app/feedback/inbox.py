@@ -12,7 +12,7 @@ from imapclient.exceptions import IMAPClientError
 from app.core.inbox_url import InboxUrl
 
 READ = 262_144  # bytes of a mail that are fetched
-IDLE_FOR = 60.0  # seconds: news may slip in between two commands, unheard, so nobody listens for long
+IDLE_FOR = 10.0  # seconds: news that comes in one packet with the answer to IDLE is not heard, so look again soon
 POLL = 30.0  # seconds between two looks where the server knows no IDLE
 PATIENCE = SocketTimeout(connect=10, read=30)
 REPORTS, OTHER = "Broadsheet reports", "Broadsheet other"  # the folders; of the second a person should look
