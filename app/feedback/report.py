@@ -35,10 +35,10 @@ class Report:
     `meaning` is a word of the verdict table; for what is no bounce it is the kind itself. `address` is the one
     that the report names: anybody can write any address in a mail, so it shows and never proves whose it was.
     `code` is the SMTP reply (RFC 5321 §4.2), `status` the enhanced one (RFC 3463, "5.1.1"), `text` the words
-    on one line of at most 200 characters. `token` is ours, as it was found and not yet verified: the local
-    part and domain of a VERP return path, or of a `mailto:` for leaving. `message_id` is without its angle
-    brackets, `relay_id` the relay's name for the mail, `event_id` the provider's for the event. `origin` is
-    "mail" or the provider whose webhook it was.
+    on one line of at most 200 characters. `token` is ours, as it was found and not yet verified: the 32 signs
+    of a `mailto:` for leaving, or else a whole return path `b+…@domain`, as `verp.read` takes it. `message_id`
+    is without its angle brackets, `relay_id` the relay's name for the mail, `event_id` the provider's for the
+    event. `origin` is "mail" or the provider whose webhook it was.
     """
 
     kind: Kind
