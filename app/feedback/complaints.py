@@ -49,7 +49,9 @@ def _kind(feedback: str) -> tuple[Kind, Action]:
     return Kind.COMPLAINT, Action.SUPPRESS
 
 
-def _reports(kind: Kind, action: Action, named: list[str], fields: Headers, returned: Headers) -> list[Report]:
+def _reports(
+    kind: Kind, action: Action, named: list[str], fields: Headers, returned: Headers
+) -> list[Report]:
     found = dict.fromkeys(filter(None, map(address_in, named)))
     addresses: list[str | None] = [*found][:_RECIPIENTS]
     if not addresses:

@@ -41,10 +41,14 @@ def read(raw: bytes, envelope_to: str | None) -> list[Report]:
     told = _opened(raw)
     token = marks.leaving(envelope_to, told.mail.headers)
     if token is not None:
-        sender = address_in(told.mail.headers.get("from"))
-        return [Report(Kind.UNSUBSCRIBE, Action.SUPPRESS, Kind.UNSUBSCRIBE.value, address=sender, token=token)]
+        return [replace(_of_sender(told, Kind.UNSUBSCRIBE, Action.SUPPRESS), token=token)]
     readers: tuple[Callable[[_Bounce], list[Report]], ...] = (
-        _complaints, _notices, _statuses, _told, _answered
+        _complaints,
+        _notices,
+        _statuses,
+        _told,
+        _leaving,
+        _answered,
     )
     found = next((reports for reader in readers if (reports := reader(told))), [])
     return _completed(found or [Report(Kind.OTHER, Action.NONE, Kind.OTHER.value)], told, raw, envelope_to)
@@ -58,9 +62,15 @@ def _opened(raw: bytes) -> _Bounce:
     said, rest = prose.parted("\n\n".join((plain if any(map(str.strip, plain)) else html)[:5]))
     came_back = [part.text for part in mail.parts if part.returned]
     returned = read_headers((came_back[0] if came_back else rest).partition("\n\n\n")[0][:16_000])
-    status = "\n\n".join(part.text for part in own if part.type in ("message/delivery-status", "message/global-delivery-status"))
+    status = "\n\n".join(
+        part.text
+        for part in own
+        if part.type in ("message/delivery-status", "message/global-delivery-status")
+    )
     found = fields.read(status)
-    return _Bounce(mail, said, returned, found if found.groups else fields.read("\n\n".join([status, *plain])))
+    return _Bounce(
+        mail, said, returned, found if found.groups else fields.read("\n\n".join([status, *plain]))
+    )
 
 
 def _complaints(told: _Bounce) -> list[Report]:
@@ -78,13 +88,15 @@ def _statuses(told: _Bounce) -> list[Report]:
 
 def _of_group(group: Group, told: _Bounce, addresses: Sequence[str]) -> Report:
     if group.action in _NO_FAILURE:
-        return Report(Kind.DELIVERED, Action.NONE, Kind.DELIVERED.value, address=group.address, text=group.diagnostic)
+        return Report(
+            Kind.DELIVERED, Action.NONE, Kind.DELIVERED.value, address=group.address, text=group.diagnostic
+        )
     comment = group.status.partition("(")[2]
     told_of = prose.statements(told.said, group.address, addresses)
     words = [group.diagnostic, *told_of, comment]
-    provider = _provider(group.address, group.remote)
     late = group.action == "delayed" or (not group.action and bool(_LATE.search(told.said)))
-    report = _judged(words, group.status, provider, late)
+    judge = _Judge(_provider(group.address, group.remote), group.status, _seen_from_here(told, group.address))
+    report = _reported(words, judge, late)
     return replace(report, address=group.address, happened_at=_moment(group.when))
 
 
@@ -96,18 +108,32 @@ def _told(told: _Bounce) -> list[Report]:
         return []
     addresses = _recipients(told, failed)
     late = bool(_LATE.search(marks.shown(headers.get("subject"))) or _LATE.search(told.said))
-    return [
-        replace(
-            _judged(prose.statements(told.said, one, [each for each in addresses if each]), "", _provider(one, ""), late),
-            address=one,
-        )
-        for one in addresses
-    ]
+    return [_of_address(one, told, [each for each in addresses if each], late) for one in addresses]
+
+
+def _of_address(address: str | None, told: _Bounce, others: Sequence[str], late: bool) -> Report:
+    words = prose.statements(told.said, address, others)
+    judge = _Judge(_provider(address, ""), "", _seen_from_here(told, address))
+    return replace(_reported(words, judge, late), address=address)
+
+
+def _seen_from_here(told: _Bounce, address: str | None) -> Callable[[str], str]:
+    """How to read a statement: with our own domain called what it is, for its fault is not the reader's."""
+    ours = address_in(told.returned.get("return-path")) or address_in(told.mail.headers.get("to")) or ""
+    domain = ours.rpartition("@")[2].lower()
+    if not domain or domain == (address or "").rpartition("@")[2].lower():
+        return lambda words: words
+    alone = re.compile(rf"(?<![@\w.-]){re.escape(domain)}(?![\w-])", re.IGNORECASE)
+    return lambda words: alone.sub("sender domain", words) if verdict.reply_in(words).code else words
 
 
 def _recipients(told: _Bounce, failed: Sequence[str]) -> Sequence[str | None]:
     named = [one for value in failed for each in value.split(",")[:20] if (one := address_in(each))]
-    ours = [*told.mail.headers.all("to", "delivered-to"), told.returned.get("from"), told.returned.get("return-path")]
+    ours = [
+        *told.mail.headers.all("to", "delivered-to"),
+        told.returned.get("from"),
+        told.returned.get("return-path"),
+    ]
     not_these = frozenset(one.lower() for value in ours if (one := address_in(value)))
     return (
         list(dict.fromkeys(named))
@@ -116,36 +142,55 @@ def _recipients(told: _Bounce, failed: Sequence[str]) -> Sequence[str | None]:
     )
 
 
+def _leaving(told: _Bounce) -> list[Report]:
+    if not marks.wants_out(told.mail.headers):
+        return []
+    return [_of_sender(told, Kind.UNSUBSCRIBE, Action.SUPPRESS)]
+
+
 def _answered(told: _Bounce) -> list[Report]:
     if not marks.automatic(told.mail.headers):
         return []
-    sender = address_in(told.mail.headers.get("from"))
-    text = one_line(marks.shown(told.mail.headers.get("subject")))
-    return [Report(Kind.AUTO_REPLY, Action.NONE, Kind.AUTO_REPLY.value, address=sender, text=text)]
+    return [_of_sender(told, Kind.AUTO_REPLY, Action.NONE)]
 
 
-def _judged(statements: Sequence[str], status: str, provider: str, late: bool) -> Report:
+def _of_sender(told: _Bounce, kind: Kind, action: Action) -> Report:
+    headers = told.mail.headers
+    text = one_line(marks.shown(headers.get("subject")))
+    return Report(kind, action, kind.value, address=address_in(headers.get("from")), text=text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """What holds for all statements on one recipient."""
+
+    provider: str
+    status: str
+    seen: Callable[[str], str]
+
+    def verdict(self, words: str) -> verdict.Verdict:
+        return verdict.judge_report(self.seen(words), self.provider, self.status)
+
+
+def _reported(statements: Sequence[str], judge: _Judge, late: bool) -> Report:
     """The verdict of the first statement that says something; of the status where none does.
 
     A notice of delay is not the last word on the mail: it counts at most, under a meaning of its own.
     """
     words = [one for one in statements if one.strip()] or [""]
-    verdicts = [(one, verdict.judge_report(one, provider, status)) for one in words]
-    chosen, found = next((one for one in verdicts if one[1].meaning not in _VAGUE), verdicts[0])
-    reply = verdict.reply_in(chosen)
-    own = _STATUS.search(status)
-    action = action_of(found)
-    if late and action is not Action.NONE:
-        action, meaning = Action.COUNT, DELAYED
-    else:
-        meaning = found.meaning
+    verdicts = ((one, judge.verdict(one)) for one in words)
+    chosen, found = next(
+        (one for one in verdicts if one[1].meaning not in _VAGUE), (words[0], judge.verdict(words[0]))
+    )
+    reply, own, action = verdict.reply_in(chosen), _STATUS.search(judge.status), action_of(found)
+    delayed = late and action is not Action.NONE
     return Report(
         Kind.BOUNCE,
-        action,
-        meaning,
+        Action.COUNT if delayed else action,
+        DELAYED if delayed else found.meaning,
         code=reply.code or None,
         status=reply.enhanced or (own[0] if own else None),
-        text=chosen or status,
+        text=chosen or judge.status,
     )
 
 
@@ -160,8 +205,9 @@ def _is_bounce(told: _Bounce) -> bool:
     subject = marks.told_in_subject(headers)
     if marks.from_a_daemon(headers):
         return subject or marks.tells_of_failure(told.said) or bool(verdict.reply_in(told.said).code)
-    copy = told.returned.get("message-id") or told.returned.get("from")
-    return subject and bool(copy or headers.get("return-path") == "<>")
+    if told.returned.get("message-id") or told.returned.get("from"):
+        return subject or bool(verdict.reply_in(told.said).code)
+    return subject and headers.get("return-path") == "<>"
 
 
 def _completed(reports: list[Report], told: _Bounce, raw: bytes, envelope_to: str | None) -> list[Report]:

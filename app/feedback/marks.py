@@ -10,8 +10,8 @@ _PATH = re.compile(r"(?<![A-Za-z0-9])[Bb]\+[A-Za-z2-7]{40}@[A-Za-z0-9-]{1,63}(?:
 _LEAVE = re.compile(r"(?<![A-Za-z0-9])unsubscribe\+([A-Za-z0-9_-]{32})@", re.IGNORECASE)
 _MESSAGE_ID = re.compile(r"<([^<>\s]{1,250})>")
 _DAEMON = re.compile(
-    r"mailer.?daemon|post.?master|poostmaster|mail.?delivery|delivery.?(?:sub)?system|mail.?administrator|maildaemon"
-    r"|mailsystem|mail system|daemon@|bounces?@|smtp(?:d|server)?@",
+    r"daemon|post.?master|poostmaster|mail.?deliver|delivery.?(?:sub)?system|administrator|mail.?system|mail.?server"
+    r"|bounces?@|smtp(?:d|server)?@|delivery (?:notif|report|status)|(?:content|mail) filter|退信",
     re.IGNORECASE,
 )
 _FAILED = re.compile(
@@ -30,7 +30,18 @@ _AWAY = re.compile(
     r"|自動応答|自動返信|不在|自动(?:回复|答复)|自動回覆))",
     re.IGNORECASE,
 )
-_AUTOMATIC = ("x-autoreply", "x-autorespond", "x-autoreply-from", "x-autoresponder", "x-mail-autoreply", "x-vacation")
+_LEAVES = re.compile(
+    r"(?:re: ?)?[\W_]{0,4}(?:unsubscribe|opt.?out|remove me|list-unsubscribe|退订|取消订阅)[\W_]{0,4}",
+    re.IGNORECASE,
+)
+_AUTOMATIC = (
+    "x-autoreply",
+    "x-autorespond",
+    "x-autoreply-from",
+    "x-autoresponder",
+    "x-mail-autoreply",
+    "x-vacation",
+)
 _TO = ("to", "delivered-to", "x-original-to", "envelope-to", "x-envelope-to")
 
 
@@ -38,6 +49,13 @@ def leaving(envelope_to: str | None, headers: Headers) -> str | None:
     """The token of a reader who writes to the `mailto:` for leaving (RFC 2369 §3.2); None for other mail."""
     found = next((one for where in _places(envelope_to, headers) if (one := _LEAVE.search(where))), None)
     return found[1] if found else None
+
+
+def wants_out(headers: Headers) -> bool:
+    """Whether the mail says by its Subject, or Apple's mark, that its sender wants no more of ours."""
+    return bool(
+        headers.get("x-apple-unsubscribe") or _LEAVES.fullmatch(shown(headers.get("subject")).strip())
+    )
 
 
 def return_path(places: Iterable[str]) -> str | None:

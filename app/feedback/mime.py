@@ -32,7 +32,9 @@ _STYLE = re.compile(r"<(?:style|script|title)\b[^<]{0,9000}", re.IGNORECASE)
 _BREAK = re.compile(r"<(?:br|/?p|/?div|/?tr|/?li|/?h[1-6]|/?table|/?pre)\b[^<>]{0,500}>", re.IGNORECASE)
 _TAG = re.compile(r"<(?!/?[^<>\s]{1,64}@)[^<>]{0,2000}>")
 # Codecs that read text of people; Python's others (punycode, unicode_escape…) can take a stranger's time.
-_TEXTUAL = re.compile(r"utf|ascii|iso8859|iso2022|cp[0-9]|koi8|gb|big5|euc|shift|mac|hz$|johab|tis", re.IGNORECASE)
+_TEXTUAL = re.compile(
+    r"utf|ascii|iso8859|iso2022|cp[0-9]|koi8|gb|big5|euc|shift|mac|hz$|johab|tis", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,12 @@ class Part:
     @property
     def returned(self) -> bool:
         """Whether it is the mail that came back, or the head of it, and not what is said about it."""
-        return self.type in ("message/rfc822", "text/rfc822-headers", "message/global", "message/rfc822-headers")
+        return self.type in (
+            "message/rfc822",
+            "text/rfc822-headers",
+            "message/global",
+            "message/rfc822-headers",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,8 @@ def shown(value: str) -> str:
     except (HeaderParseError, ValueError):
         return value
     return "".join(
-        piece if isinstance(piece, str) else _in_charset(piece, charset or "ascii") for piece, charset in pieces
+        piece if isinstance(piece, str) else _in_charset(piece, charset or "ascii")
+        for piece, charset in pieces
     )
 
 
@@ -192,4 +200,6 @@ def _in_charset(octets: bytes, charset: str) -> str:
 def _without_tags(html: str) -> str:
     """What a browser would show, about: enough to find an address and a reason."""
     text = _BREAK.sub("\n", _STYLE.sub("", html[: 2 * TEXT]))
-    return "\n".join(filter(None, (" ".join(line.split()) for line in unescape(_TAG.sub(" ", text)).split("\n"))))
+    return "\n".join(
+        filter(None, (" ".join(line.split()) for line in unescape(_TAG.sub(" ", text)).split("\n")))
+    )

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from app.feedback.fields import address_in
 
 LINES = 600
+STATEMENTS = 24
 _LONG = 1_000  # characters of a line that are read
 _ADDRESSES = 20
 
@@ -28,7 +30,8 @@ _TELLS = re.compile(
     re.IGNORECASE,
 )
 _OFFICE = re.compile(
-    r"(?:mailer.?daemon|post ?master|abuse|support|help ?desk|no.?reply|do.?not.?reply|info|admin)@", re.IGNORECASE
+    r"(?:mailer.?daemon|post ?master|abuse|support|help ?desk|no.?reply|do.?not.?reply|info|admin)@",
+    re.IGNORECASE,
 )
 _COMMAND = re.compile(r"\s{0,8}(?:>>>|Sent <<<) {0,3}(.{1,200})", re.IGNORECASE)
 _ANSWER = re.compile(r"\s{0,8}(?:<<<|Received >>>) {0,3}([245][0-9]{2}[ -].{0,900})", re.IGNORECASE)
@@ -82,22 +85,30 @@ def statements(said: str, address: str | None, others: Sequence[str] = ()) -> li
     A line that names another recipient ends what is said of this one. Where too little is said beside the
     address itself (a list of addresses, then the reasons), what is said of nobody else follows.
     """
+    lines = said.split("\n")
     rest = [one.lower() for one in others if address and one.lower() != address.lower()]
-    own, shared = _about(said.split("\n"), address.lower(), rest) if address else ([], said.split("\n"))
-    told = [one for one in _told(own) if _has_words(one, address)]
-    if rest and told:
-        return told
-    return [*told, *(one for one in _told(shared) if _has_words(one, address) and one not in told)]
+    own = _told(_about(lines, address.lower(), rest), address) if address else _Told([], [])
+    if rest and (own.coded or own.plain):
+        return [*own.coded, *own.plain][:STATEMENTS]
+    shared = _told(lines, address)
+    return list(dict.fromkeys([*own.coded, *shared.coded, *own.plain, *shared.plain]))[:STATEMENTS]
 
 
-def _told(lines: Sequence[str]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    coded: list[str]
+    plain: list[str]
+
+
+def _told(lines: Sequence[str], address: str | None) -> _Told:
     paragraphs = [_calm(one) for one in _paragraphs(lines)]
+    paragraphs = [one for one in paragraphs if _has_words(one, address)]
     coded = [one for one in paragraphs if _CODE.search(one)]
-    return [*_answers(lines), *coded, *_joined([one for one in paragraphs if one not in coded])]
+    return _Told([*_answers(lines), *coded], list(_joined([one for one in paragraphs if one not in coded])))
 
 
-def _about(lines: Sequence[str], meant: str, rest: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The lines on one recipient, and all of them. A talk with a server is about whom it names next."""
+def _about(lines: Sequence[str], meant: str, rest: Sequence[str]) -> list[str]:
+    """The lines on one recipient. A talk with a server is about whom it names next."""
     own: list[str] = []
     talk: list[str] = []
     inside = False
@@ -114,7 +125,7 @@ def _about(lines: Sequence[str], meant: str, rest: Sequence[str]) -> tuple[list[
             own.append(line)
         elif talk:
             talk.append(line)
-    return own, list(lines)
+    return own
 
 
 def _answers(lines: Sequence[str]) -> Iterator[str]:

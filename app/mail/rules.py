@@ -12,12 +12,13 @@ _Row = Mapping[str, Any]  # as TOML gives it
 
 REPORT = "report"
 LATE = "report-dot"  # what a report says was answered after the text was seen
+ALONE = "report-alone"  # a report that does not tell the stage
 
 # Nothing a server says before RCPT can be about the reader, who was not named yet.
 _BEFORE_THE_READER = frozenset({"connect", "ehlo", "auth", "mail"})
 _WORD = re.compile(r"\{[a-z]+\}")
 _LISTS = ("provider", "code", "enhanced", "stage", "says", "unless")
-_KNOWN_STAGES = _BEFORE_THE_READER | {"rcpt", "data", "body", "dot", "smtp", REPORT, LATE}
+_KNOWN_STAGES = _BEFORE_THE_READER | {"rcpt", "data", "body", "dot", "smtp", REPORT, LATE, ALONE}
 _ESCAPED = re.compile(r"\\.|\[[^\]]*\]")
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}|\)\{|\{[0-9,]*(?:[0-9]{3}|[89][0-9])\}")
 

@@ -6,7 +6,17 @@ from functools import cache
 from pathlib import Path
 
 from app.mail.outcome import Reply
-from app.mail.rules import AGAINST_THE_ADDRESS, FINAL, REPORT, Action, Case, Provider, Table, read_table
+from app.mail.rules import (
+    AGAINST_THE_ADDRESS,
+    ALONE,
+    FINAL,
+    REPORT,
+    Action,
+    Case,
+    Provider,
+    Table,
+    read_table,
+)
 
 __all__ = [
     "AGAINST_THE_ADDRESS",
@@ -44,11 +54,15 @@ _REPEATED = re.compile(r" [45][0-9]{2}-(?:[45]\.[0-9]{1,3}\.[0-9]{1,3} )?")
 _STAGES = (
     ("dot", re.compile(r"end of data|DATA\W{1,3}command|after DATA|>>> DATA|\beom\b", re.IGNORECASE)),
     ("rcpt", re.compile(r"RCPT.?TO|RCPT\W{1,3}command|after RCPT", re.IGNORECASE)),
-    ("mail", re.compile(r"MAIL FROM(?: command|:<)|(?:after|our) MAIL(?: FROM|\W{1,3}command)", re.IGNORECASE)),
+    (
+        "mail",
+        re.compile(r"MAIL FROM(?: command|:<)|(?:after|our) MAIL(?: FROM|\W{1,3}command)", re.IGNORECASE),
+    ),
     ("ehlo", re.compile(r"(?:reply to|response to|after|our) (?:EHLO|HELO)", re.IGNORECASE)),
     ("connect", re.compile(r"after initial connection|while receiving the initial", re.IGNORECASE)),
 )
 _COUNTRIES = re.compile(r"(?:com|(?:com?\.)?[a-z]{2})")
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -72,7 +86,7 @@ def judge(reply: Reply, stage: str, provider: str = "", status: str = "") -> Ver
     used where the reply has none or only x.0.0. A report without a reply is Reply(0, its words).
     A temporary reply (4xx, RFC 5321 §4.2.1) never fails, counts or suppresses by itself: it is tried again.
     """
-    stages = {REPORT} if stage in ("", REPORT) else {stage, "smtp"}
+    stages = {REPORT, ALONE} if stage in ("", REPORT) else {stage, "smtp"}
     return _judged(_case(reply, frozenset(stages), provider, status))
 
 
@@ -82,8 +96,8 @@ def judge_report(words: str, provider: str = "", status: str = "") -> Verdict:
     The reply and the stage are looked for in the words. `status` is the report's own, as for `judge`.
     """
     stage = stage_in(words)
-    stages = frozenset({REPORT, stage, f"{REPORT}-{stage}"})
-    return _judged(_case(reply_in(words), stages, provider, status))
+    stages = {REPORT, ALONE} if stage == REPORT else {REPORT, stage, f"{REPORT}-{stage}"}
+    return _judged(_case(reply_in(words), frozenset(stages), provider, status))
 
 
 def _judged(case: Case) -> Verdict:
@@ -154,5 +168,3 @@ def _is_domain(host: str, known: str) -> bool:
     return host == known or (
         star != "" and host.startswith(stem) and bool(_COUNTRIES.fullmatch(host, len(stem)))
     )
-
-
