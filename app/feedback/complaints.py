@@ -52,9 +52,8 @@ def _kind(feedback: str) -> tuple[Kind, Action]:
 def _reports(
     kind: Kind, action: Action, named: list[str], fields: Headers, returned: Headers
 ) -> list[Report]:
-    found = dict.fromkeys(filter(None, map(address_in, named)))
-    addresses: list[str | None] = [*found][:_RECIPIENTS]
-    if not addresses:
-        addresses = [address_in(returned.get("to"))]
+    found = dict.fromkeys(map(address_in, named[:_RECIPIENTS]))
+    found.pop(None, None)
+    addresses = [*found] or [address_in(returned.get("to"))]
     text = " ".join(filter(None, (fields.get("feedback-type"), fields.get("user-agent"))))
     return [Report(kind, action, kind.value, address=address, text=text) for address in addresses]

@@ -1,4 +1,4 @@
-"""What a returned mail says: bounces of RFC 3464 and of no standard, complaints, answers of machines, wishes to leave."""
+"""What a returned mail says: a bounce, by RFC 3464 or by no standard, a complaint, an answer, a wish to leave."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 from app.feedback import complaints, fields, marks, prose, sns_mail
 from app.feedback.fields import Group, address_in
-from app.feedback.mime import MAIL, Headers, Mail, read_headers, take_apart
+from app.feedback.mime import MAIL, Headers, Mail, read_headers, shown, take_apart
 from app.feedback.report import DELAYED, Action, Kind, Report, action_of, one_line
 from app.mail import verdict
 
@@ -107,7 +107,7 @@ def _told(told: _Bounce) -> list[Report]:
     if not failed and not _is_bounce(told):
         return []
     addresses = _recipients(told, failed)
-    late = bool(_LATE.search(marks.shown(headers.get("subject"))) or _LATE.search(told.said))
+    late = bool(_LATE.search(shown(headers.get("subject"))) or _LATE.search(told.said))
     return [_of_address(one, told, [each for each in addresses if each], late) for one in addresses]
 
 
@@ -156,7 +156,7 @@ def _answered(told: _Bounce) -> list[Report]:
 
 def _of_sender(told: _Bounce, kind: Kind, action: Action) -> Report:
     headers = told.mail.headers
-    text = one_line(marks.shown(headers.get("subject")))
+    text = one_line(shown(headers.get("subject")))
     return Report(kind, action, kind.value, address=address_in(headers.get("from")), text=text)
 
 

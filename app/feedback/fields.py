@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-RECIPIENTS = 100  # one mail may name; we write one to each reader, so this is plenty
+RECIPIENTS = 50  # one mail may name; we write one to each reader, so this is plenty
 _FIELD = re.compile(r"[>*|\s]{0,4}([A-Za-z][A-Za-z-]{3,40}):[ \t]{0,9}(.{0,2000})")
 _ADDRESS = re.compile(r"<?([^\s<>()\[\];,:\"'@]{1,64}@[^\s<>()\[\];,:\"'@]{1,255}[^\s<>()\[\];,:\"'@.])>?")
 _QUOTED = re.compile(r"(\"[^\"\r\n]{1,62}\"@[A-Za-z0-9.-]{1,253})")
@@ -59,12 +59,12 @@ def read(text: str) -> Status:
         elif name in _OF_THE_MAIL:
             mail.setdefault(name, value)
         elif name in last and name in ("final-recipient", "original-recipient", "action", "status"):
-            if len(groups) >= RECIPIENTS:
-                break
             groups.append({name: value})
         else:
             last.setdefault(name, value)
-    return Status(mail, tuple(_group(one) for one in groups if _is_whole(one)))
+        if len(groups) > RECIPIENTS:
+            break
+    return Status(mail, tuple(_group(one) for one in groups[:RECIPIENTS] if _is_whole(one)))
 
 
 def address_in(words: str) -> str | None:

@@ -21,7 +21,8 @@ _FAILED = re.compile(
     r"|fail(?:ed|ure) (?:mail|notice|delivery|notification)|return(?:ed|ing) (?:mail|message|e-?mail|to sender)"
     r"|bounce|non.?delivery|nondeliverable|unzustellbar|non (?:remis|recapitab|distribu)|no (?:se )?(?:pudo )?entreg"
     r"|mail status report|warning: (?:could|message|mail)|rejected (?:mail|message)|user unknown|unknown user"
-    r"|no se ha podido|недостав|не доставлен|退信|退回|无法投递|投递失败|配信(?:できません|不能|エラー)|不達|エラーメール",
+    r"|no se ha podido|недостав|не доставлен"
+    r"|退信|退回|无法投递|投递失败|配信(?:できません|不能|エラー)|不達|エラーメール",
     re.IGNORECASE,
 )
 _AWAY = re.compile(

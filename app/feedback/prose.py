@@ -18,7 +18,8 @@ _COPY = re.compile(
     r"|(?:the )?(?:original|returned|unsent|bounced|rejected|undelivered) (?:message|mail|e-?mail)\W{0,80}$"
     r"|(?:the )?(?:original|returned|unsent|bounced|undelivered|your) (?:message|mail|e-?mail)"
     r"(?: text| headers?| body)? ?(?:follows?|is (?:below|attached|included)|below|headers?)"
-    r"|(?:message|mail) (?:text|headers?|body) ?(?:follows?)?\W{0,80}$|(?:a )?copy of (?:the|your) (?:original |message)"
+    r"|(?:message|mail) (?:text|headers?|body) ?(?:follows?)?\W{0,80}$"
+    r"|(?:a )?copy of (?:the|your) (?:original |message)"
     r"|(?:first|start) .{0,20}of (?:the )?(?:original )?(?:message|mail) "
     r"|(?:received: (?:from|by|\()|return-path: ?<))",
     re.IGNORECASE,
@@ -43,7 +44,7 @@ _CODE = re.compile(r"(?<![0-9.])[45][0-9]{2}(?![0-9.])")
 _CHATTER = re.compile(
     r"this (?:message|is an? (?:message|e-?mail|auto\w{1,12}))[^.:]{0,60}(?:auto|generated|warning)[^.:]{0,90}[.:]?"
     r"|(?:a|the|your) (?:message|mail)(?: that)? (?:you(?: have)? sent )?[^.:]{0,60}"
-    r"(?:to one or more of its recipients|to (?:all|any) of its recipients|following (?:recipient|address)[^.:]{0,30})[.:]?"
+    r"(?:to (?:one or more|all|any) of its recipients|following (?:recipient|address)[^.:]{0,30})[.:]?"
     r"|this is a permanent (?:error|failure)|(?:i'm|i am) (?:afraid|sorry)[^.:]{0,120}[.:]|i.ve given up"
     r"|sorry it did ?n.t work out|the following address[^.:]{0,60}[.:]"
     r"|no further (?:delivery )?attempts will be made|for further assistance[^.]{0,80}\."

@@ -33,8 +33,8 @@ class Action(StrEnum):
 class Report:
     """One recipient's part of what came back, as the mail or the webhook says it.
 
-    `meaning` is a word of the verdict table, or "delayed"; for what is no bounce it is the kind itself. `address` is the one
-    that the report names: anybody can write any address in a mail, so it shows and never proves whose it was.
+    `meaning` is a word of the verdict table, or "delayed"; for what is no bounce it is the kind itself. `address`
+    is the one that the report names: anybody can write any address in a mail, so it never proves whose it was.
     `code` is the SMTP reply (RFC 5321 §4.2), `status` the enhanced one (RFC 3463, "5.1.1"), `text` the words
     on one line of at most 200 characters. `token` is ours, as it was found and not yet verified: the 32 signs
     of a `mailto:` for leaving, or else a whole return path `b+…@domain`, as `verp.read` takes it. `message_id`

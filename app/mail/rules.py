@@ -18,7 +18,8 @@ ALONE = "report-alone"  # a report that does not tell the stage
 _BEFORE_THE_READER = frozenset({"connect", "ehlo", "auth", "mail"})
 _WORD = re.compile(r"\{[a-z]+\}")
 _LISTS = ("provider", "code", "enhanced", "stage", "says", "unless")
-_KNOWN_STAGES = _BEFORE_THE_READER | {"rcpt", "data", "body", "dot", "smtp", REPORT, LATE, ALONE}
+SMTP_STAGES = ("connect", "ehlo", "auth", "mail", "rcpt", "data", "body", "dot")
+_KNOWN_STAGES = {*SMTP_STAGES, "smtp", REPORT, LATE, ALONE}
 _ESCAPED = re.compile(r"\\.|\[[^\]]*\]")
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}|\)\{|\{[0-9,]*(?:[0-9]{3}|[89][0-9])\}")
 
