@@ -31,7 +31,7 @@ def explain(files: Sequence[BinaryIO], reply: str | None, stage: str, provider: 
     if reply is not None:
         show(_of_reply(reply, stage, provider), as_json)
         return
-    found = [_of_mail(file.name, dsn.read(file.read(MAIL), None)) for file in files]
+    found = [_of_mail(getattr(file, "name", "-"), dsn.read(file.read(MAIL), None)) for file in files]
     if as_json:
         show_all(found, (), as_json)
         return

@@ -15,7 +15,8 @@ _DAEMON = re.compile(
     re.IGNORECASE,
 )
 _FAILED = re.compile(
-    r"undeliver|(?:un|not) ?deliverable|deliver\w{0,3} (?:status|fail|notif|report|error|problem|delay|subsystem|has)"
+    r"undeliver|yet (?:to be |been )?deliver|frozen"
+    r"|(?:un|not) ?deliverable|deliver\w{0,3} (?:status|fail|notif|report|error|problem|delay|subsystem|has)"
     r"|(?:mail|message|e-?mail) (?:\w{1,9} ){0,2}(?:not|could|deliver|fail|bounce|return|error|reject|system)"
     r"|(?:could ?n.t|could not|unable to|cannot|can't|was ?n.t|not) be(?:en)? deliver"
     r"|fail(?:ed|ure) (?:mail|notice|delivery|notification)|return(?:ed|ing) (?:mail|message|e-?mail|to sender)"

@@ -34,8 +34,8 @@ _OFFICE = re.compile(
     r"(?:mailer.?daemon|post ?master|abuse|support|help ?desk|no.?reply|do.?not.?reply|info|admin)@",
     re.IGNORECASE,
 )
-_COMMAND = re.compile(r"\s{0,8}(?:>>>|Sent <<<) {0,3}(.{1,200})", re.IGNORECASE)
-_ANSWER = re.compile(r"\s{0,8}(?:<<<|Received >>>) {0,3}([245][0-9]{2}[ -].{0,900})", re.IGNORECASE)
+_COMMAND = re.compile(r"\s{0,8}(?:>>>|Sent (?:<<<|>>>)) {0,3}(.{1,200})", re.IGNORECASE)
+_ANSWER = re.compile(r"\s{0,8}(?:<<<|Received (?:<<<|>>>)) {0,3}([245][0-9]{2}[ -].{0,900})", re.IGNORECASE)
 _TALK = re.compile(r"\W{0,8}while talking to ")
 _NEW_REPLY = re.compile(r"\s{0,8}[45][0-9]{2}[ -]")
 _REASON = re.compile(r"\(reason: (.{1,900})\)?", re.IGNORECASE)

@@ -51,15 +51,21 @@ _CODED = re.compile(
     r"error.?code ?[:=] ?([45][0-9]{2}),? {1,2}error.?code ?[:=] ?(?=[45]\.[0-9]\.)", re.IGNORECASE
 )
 _REPEATED = re.compile(r" [45][0-9]{2}-(?:[45]\.[0-9]{1,3}\.[0-9]{1,3} )?")
-_STAGES = (
-    ("dot", re.compile(r"end of data|DATA\W{1,3}command|after DATA|>>> DATA|\beom\b", re.IGNORECASE)),
-    ("rcpt", re.compile(r"RCPT.?TO|RCPT\W{1,3}command|after RCPT", re.IGNORECASE)),
-    (
-        "mail",
-        re.compile(r"MAIL FROM(?: command|:<)|(?:after|our) MAIL(?: FROM|\W{1,3}command)", re.IGNORECASE),
-    ),
-    ("ehlo", re.compile(r"(?:reply to|response to|after|our) (?:EHLO|HELO)", re.IGNORECASE)),
-    ("connect", re.compile(r"after initial connection|while receiving the initial", re.IGNORECASE)),
+_STAGES = tuple(
+    (stage, re.compile(pattern, re.IGNORECASE))
+    for stage, pattern in (
+        (
+            "dot",
+            r"end of data|DATA\W{1,3}command|after DATA|>>> DATA|\beom\b|after I sent the message|\[BODY\]",
+        ),
+        ("rcpt", r"RCPT.?TO|RCPT\W{1,3}command|after RCPT|does not like recipient"),
+        (
+            "mail",
+            r"MAIL FROM(?: command|:<)|(?:after|our) MAIL(?: FROM|\W{1,3}command)|\[MAIL_FROM|sender was rejected",
+        ),
+        ("ehlo", r"(?:reply to|response to|after|our) (?:EHLO|HELO)|\[[EH][HE]LO\]"),
+        ("connect", r"after initial connection|while receiving the initial|greeting failed|\[CONNECT\]"),
+    )
 )
 _COUNTRIES = re.compile(r"(?:com|(?:com?\.)?[a-z]{2})")
 
@@ -115,7 +121,8 @@ def reply_in(words: str) -> Reply:
     found = _WITH_STATUS.search(line) or _CODED.search(line) or _ALONE.search(line)
     if found is None:
         return Reply(0, line)
-    return Reply(int(found[1]), _REPEATED.sub(" ", line[found.end() :]))
+    text = _REPEATED.sub(" ", line[found.end() :])
+    return Reply(int(found[1]), text.removeprefix(f"{found[1]} "))
 
 
 def stage_in(words: str) -> str:

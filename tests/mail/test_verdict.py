@@ -261,6 +261,11 @@ def test_the_words_in_addresses_and_paths_are_others_words() -> None:
         ("unknown; No such domain.", 0, "unknown; No such domain."),
         ("smtp; 550", 550, ""),
         ("Mailbox 550 of 600", 0, "Mailbox 550 of 600"),
+        ("PERM_FAILURE: SMTP Error (state 9): 550 550 Unknown user", 550, "Unknown user"),
+        ("It responded as follows: [550 5.1.1 no]", 550, "5.1.1 no]"),
+        ("Invalid Address, ERROR_CODE :550, ERROR_CODE :5.1.1 Unknown", 550, "5.1.1 Unknown"),
+        ("[198.51.100.4], 554 Service currently unavailable", 554, "Service currently unavailable"),
+        ("see error 5501 of host 198.51.100.4", 0, None),
     ],
 )
 def test_the_reply_in_a_report_is_found(words: str, code: int, text: str | None) -> None:
@@ -275,6 +280,12 @@ def test_the_stage_in_a_report_is_found() -> None:
         verdict.stage_in("SMTP error from remote mail server after RCPT TO:<a@b.example>: 550 no") == "rcpt"
     )
     assert verdict.stage_in("SMTP error after MAIL FROM:<a@b.example>: 550 no") == "mail"
+    assert (
+        verdict.stage_in("SMTP error from remote mail server after initial connection: 554 no") == "connect"
+    )
+    assert verdict.stage_in("198.51.100.4 failed after I sent the message. Remote host said: 554 no") == "dot"
+    assert verdict.stage_in("Connected to 198.51.100.4 but sender was rejected.") == "mail"
+    assert verdict.stage_in("198.51.100.4 did not like our EHLO: 550 no") == "ehlo"
     assert verdict.stage_in("550 no") == "report"
 
 
@@ -303,7 +314,7 @@ none     host mx.corp.example said: 550 Computer says no (in reply to end of DAT
 none     SMTP error from remote mail server after initial connection: 554 go away
 none     SMTP error from remote mail server after MAIL FROM:<a@ours.example>: 550 5.1.1 user unknown
 none     smtp; 554 5.7.1 <reader@corp.example>: Recipient address rejected: Access denied, blocked by policy
-none     smtp; 554 5.7.1 <reader@corp.example>: Recipient address rejected: Access denied; see our terms
+count    smtp; 554 5.7.1 <reader@corp.example>: Recipient address rejected: Access denied; see our terms
 none     smtp; 550 this is a closed mailing list, members only
 none     smtp; 550 the message has no valid header as RFC 5322 asks
 none     smtp; 421 4.7.28 unusual rate of mail
