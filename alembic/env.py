@@ -5,6 +5,7 @@ from sqlalchemy import Connection
 
 import app.delivery.models
 import app.editors.models
+import app.feedback.models
 import app.issues.models
 import app.subscribers.models  # noqa: F401  (imported, the tables are known)
 from app.core.db import metadata

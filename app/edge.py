@@ -25,6 +25,7 @@ from app.core.errors import BroadsheetError, Fault, Invalid, Misconfigured, TooL
 from app.core.jobs import Wake
 from app.editors import keys
 from app.editors.models import ApiKey
+from app.feedback.fetching import Documents
 from app.flows.compose import Composer
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class House:
     composer: Composer
     wake: Wake = field(default_factory=Wake)
     now: Callable[[], datetime] = clock
+    documents: Documents = field(default_factory=Documents)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # set when answers without end must end
 
 
@@ -117,6 +119,11 @@ async def editor(at: InHouse, presented: Presented) -> ApiKey:
 async def admin(at: InHouse, presented: Presented) -> ApiKey:
     """Let in who holds a key of an admin."""
     return await _holder(at, presented, keys.Scope.ADMIN)
+
+
+async def inbound(at: InHouse, presented: Presented) -> ApiKey:
+    """Let in who holds a key for returned mail."""
+    return await _holder(at, presented, keys.Scope.INBOUND)
 
 
 async def _holder(at: House, presented: HTTPAuthorizationCredentials | None, scope: keys.Scope) -> ApiKey:

@@ -8,16 +8,21 @@ from sqlalchemy.exc import IntegrityError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
+from app.api import hooks, office, openapi
 from app.api import imports as api_imports
 from app.api import issues as api_issues
 from app.api import mailings as api_mailings
-from app.api import office, openapi
 from app.api import subscribers as api_subscribers
 from app.core.errors import BroadsheetError, Conflict, Fault, Invalid, Misconfigured, NotFound, Unauthorized
 from app.edge import BodyLimit, House, NotAllowed, new_error_id, problem, require_current
+from app.feedback.providers import PROVIDERS
+from app.flows import returns
 from app.web import archive, feeds, pages, preferences, subscribe
 
 IMPORT_LIMIT = 100_000_000  # bytes of CSV by API
+LARGER = {"/api/v1/subscribers/import": IMPORT_LIMIT} | {
+    f"/api/v1/hooks/{name}": returns.LARGEST for name in ("mail", *PROVIDERS)
+}
 
 
 def build(house: House) -> FastAPI:
@@ -25,7 +30,7 @@ def build(house: House) -> FastAPI:
     # A redirect of the framework's would be built from the Host header.
     app = FastAPI(title="Broadsheet", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.house = house
-    app.add_middleware(BodyLimit, larger={"/api/v1/subscribers/import": IMPORT_LIMIT})
+    app.add_middleware(BodyLimit, larger=LARGER)
     app.mount("/api/v1", _api(house))
     for router in (subscribe.router, preferences.router, archive.router, feeds.router):
         app.include_router(router)
@@ -63,6 +68,9 @@ def _api(house: House) -> FastAPI:
         office.suppressions_router,
         office.keys_router,
         office.audit_router,
+        hooks.router,
+        hooks.reports_router,
+        hooks.numbers_router,
     ):
         api.include_router(router)
     api.add_exception_handler(BroadsheetError, _json)

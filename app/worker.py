@@ -16,9 +16,11 @@ from app.core.jobs import Ear, Wake
 from app.core.relay_url import RelayUrl
 from app.delivery import books, mailings, workers
 from app.editors import answers
-from app.flows import deliver, imports, publish
+from app.feedback import store as feedback
+from app.flows import bounce, deliver, imports, numbers, publish
 from app.flows.compose import Composer
 from app.flows.dispatch import Dispatch
+from app.flows.watch import Watch
 from app.mail.relay import Relay
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,7 @@ class Worker:
         self.db, self.composer, self.wake, self.now = db, composer, wake, now
         self.relays = [open_relay(url) for url in composer.settings.relay_urls]
         self.dispatch = Dispatch(db, composer, wake, self.relays, now)
+        self.watch = Watch(db, composer.settings, wake, now)
         self.id = 0
         self._problem: str | None = ""  # what was last said on the mailings; at first nobody knows
         self._pulse, self._is_over = Ear(), False
@@ -62,6 +65,8 @@ class Worker:
             lambda: self._every(TICK, self.tick, self.wake.ear()),
             lambda: self._every(BEAT, self.beat, self._pulse),
             lambda: self._every(TICK, self.take_in, self.wake.ear()),
+            lambda: self._every(TICK, self.hear, self.wake.ear()),
+            lambda: self._every(TICK, self.watch.step, Ear()),
         ]
         sends: list[Callable[[], Awaitable[None]]] = []
         for relay in self.relays:
@@ -77,6 +82,7 @@ class Worker:
             for task in (*senders, *steady):
                 task.cancel()
             await asyncio.gather(*senders, *steady, return_exceptions=True)
+            await self.watch.close()
         async with self.db.transaction() as session:
             await workers.sign_off(session, self.id, self.now())
 
@@ -110,6 +116,7 @@ class Worker:
         async with self.db.transaction() as session:
             freed = await workers.free_lapsed(session, self.id, self.now())
             await answers.forget_old(session, self.now())
+            await feedback.forget_old(session, self.now())
         if freed:
             log.warning("%d deliveries of a worker that is gone were given back", freed)
 
@@ -117,6 +124,12 @@ class Worker:
         """Take files of readers in, a batch at a time."""
         while not self.dispatch.stopping and await imports.work(self.db, self.composer.settings, self.now()):
             pass
+
+    async def hear(self) -> None:
+        """Act on what came back, and count what went where."""
+        while not self.dispatch.stopping and await bounce.work(self.db, self.composer, self.now()):
+            pass
+        await numbers.count_reach(self.db)
 
     def _beaten(self) -> None:
         if not self.dispatch.renew():

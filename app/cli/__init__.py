@@ -20,6 +20,8 @@ NOUNS = {
     "why": ("mailings", "Did she get it, and why not?"),
     "subscribers": ("subscribers", "Readers: add, list, import, export, erase."),
     "suppressions": ("suppressions", "Addresses that must not be mailed."),
+    "reports": ("reports", "What came back, what it means, and in numbers."),
+    "receive": ("receive", "Take a returned mail from standard input."),
     "dns": ("dns", "The DNS records to set, and what is wrong with those that are."),
 }
 

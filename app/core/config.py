@@ -10,10 +10,9 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from email_validator import EmailNotValidError, validate_email
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
-    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -21,17 +20,15 @@ from pydantic_settings import (
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from app.core import inward
 from app.core.errors import Misconfigured
+from app.core.inward import Inward, Words
 from app.core.relay_url import RelayUrl
 from app.core.relay_url import parse as parse_relay
 
 PREFIX = "BROADSHEET_"
 DOMAIN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]", re.IGNORECASE)
-SECRETS = ("secret_key", "suppression_key", "database_url", "relays")
-
-
-def _words(value: object) -> object:
-    return tuple(value.split()) if isinstance(value, str) else value
+SECRETS = ("secret_key", "suppression_key", "database_url", "relays", *inward.SECRETS)
 
 
 def _domain(value: str) -> str:
@@ -40,7 +37,6 @@ def _domain(value: str) -> str:
     return value.lower()
 
 
-Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
 Domain = Annotated[str, AfterValidator(_domain)]
 
 
@@ -62,7 +58,7 @@ class SecretFiles(PydanticBaseSettingsSource):
         return {name: value for name, value in found.items() if value is not None}
 
 
-class Settings(BaseSettings):
+class Settings(Inward):
     """What an operator decides; each field is the setting of the same name with the prefix."""
 
     model_config = SettingsConfigDict(

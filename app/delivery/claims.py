@@ -76,6 +76,7 @@ class Settlement:
     code: int | None = None
     reply: str | None = None
     attempts: int = 0
+    stage: str = ""  # of a refusal
 
 
 def claim(

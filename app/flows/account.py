@@ -10,6 +10,7 @@ from sqlmodel import col
 
 from app.delivery import books, mailings
 from app.delivery.models import Delivery, Mailing, MailingState, State
+from app.feedback import store as feedback
 from app.flows.compose import SAMPLE_ADDRESS, Composer, Reader
 from app.flows.proof import pull
 from app.issues import document, preflight, sources, store
@@ -25,12 +26,8 @@ async def mailing(session: AsyncSession, one: Mailing, now: datetime) -> dict[st
     edition = await store.edition_of(session, issue)
     counts = await books.counts(session, one.id or 0)
     rate = await books.rate(session, one.id or 0, now) if one.state == MailingState.SENDING else 0.0
-    beside = {
-        "bounced_hard": 0,
-        "bounced_soft": 0,
-        "complained": 0,
-        "left": await _left(session, one, edition),
-    }
+    beside = await feedback.counts(session, one.issue_id)
+    beside["left"] = await _left(session, one, edition)
     left = counts[State.OWED] + counts[State.IN_FLIGHT] + counts[State.DEFERRED]
     return {
         "id": one.id,

@@ -137,7 +137,8 @@ class Composer:
             + self._one_click(links[UNSUBSCRIBE])
         )
         composed = message.compose(press.body, press.fixed, personal, links)
-        return Envelope(self._return_path(press, who), recipient, self._signed(composed, press.moment))
+        path = self._return_path(press.sender, press.issue_id, who)
+        return Envelope(path, recipient, self._signed(composed, press.moment))
 
     def links(self, press: Press, reader: Reader) -> dict[str, str]:
         """Return what a reader's copy has in its slots."""
@@ -182,7 +183,8 @@ class Composer:
         )
         personal = self._one_click(values[UNSUBSCRIBE]) if edition_id else b""
         composed = message.compose(body, fixed, personal, values)
-        return Envelope(sender, recipient, self._signed(composed, made))
+        path = self._return_path(sender, letter["id"], who, verp.Kind.LETTER)
+        return Envelope(path, recipient, self._signed(composed, made))
 
     def sender(self, edition: Edition) -> str:
         """Return the address that an edition is from."""
@@ -242,8 +244,11 @@ class Composer:
         """Return a message with its signature in front; `moment` is its Date, so that a retry is the same."""
         return composed if self.dkim is None else self.dkim.sign(composed, moment) + composed
 
-    def _return_path(self, press: Press, subscriber_id: int) -> str:
+    def _return_path(
+        self, sender: str, number: int, subscriber_id: int, kind: verp.Kind = verp.Kind.DELIVERY
+    ) -> str:
+        """Return where a mail comes back to: its sender, or where BOUNCE_DOMAIN is set an address of its own."""
         domain = self.settings.bounce_domain
         if domain is None:
-            return press.sender
-        return verp.return_path(self.signer.keys[0], press.issue_id, subscriber_id, domain)
+            return sender
+        return verp.return_path(self.signer.keys[0], number, subscriber_id, domain, kind)

@@ -14,6 +14,7 @@ from app.core.db import Database
 from app.delivery import claims, ledger, mailings, timing
 from app.delivery.claims import Claim, Settlement
 from app.delivery.models import Mailing, State
+from app.flows import bounce
 from app.flows.compose import Composer, Envelope, Press, Reader
 from app.issues import store
 from app.mail import headers, render, verdict
@@ -113,7 +114,7 @@ def exchange(
     connection: Connection, worker_id: int, outcomes: Sequence[Settlement], wish: Wish, now: datetime
 ) -> list[Claim]:
     """Record outcomes and take on what is due: letters first, then a fair share of each mailing."""
-    claims.settle(connection, worker_id, outcomes)
+    record(connection, worker_id, outcomes, now)
     taken = claims.claim_letters(connection, worker_id, wish.letters, now) if wish.letters else []
     room = wish.issues if wish.apart else wish.issues - len(taken)
     for waiting, one in zip(range(len(wish.stocks), 0, -1), wish.stocks, strict=True):
@@ -174,7 +175,7 @@ def settlement(
         case Sent(reply, relay_id):
             return replace(_with(base, reply), relay_id=relay_id and relay_id[:NAME_LIMIT])
         case Refused(reply, stage) if not _passes(claim, reply, stage):
-            return replace(_with(base, reply), state=State.REFUSED)
+            return replace(_with(base, reply), state=State.REFUSED, stage=stage)
         case Refused(reply) | Deferred(reply) if again:
             return replace(_with(base, reply), state=State.DEFERRED, due_at=again)
         case Refused(reply) | Deferred(reply):
@@ -185,6 +186,12 @@ def settlement(
             return replace(base, state=State.OWED, due_at=again or now, reason=_words(claim, reason))
         case Unreached():
             return released(claim, now)
+
+
+def record(connection: Connection, worker_id: int, settlements: Sequence[Settlement], now: datetime) -> None:
+    """Record what became of a worker's claims; what was refused for good waits as a report, too."""
+    claims.settle(connection, worker_id, settlements)
+    bounce.refused(connection, settlements, now)
 
 
 def _passes(claim: Claim, reply: Reply, stage: str) -> bool:

@@ -16,7 +16,7 @@ from functools import partial
 from app.core.db import Database
 from app.core.errors import Unavailable
 from app.core.jobs import Ear, Wake
-from app.delivery import claims, ledger
+from app.delivery import ledger
 from app.delivery.claims import Claim, Settlement
 from app.delivery.models import State
 from app.delivery.pace import Pacer
@@ -225,7 +225,10 @@ class Dispatch:
         """Record one outcome, without its words if need be; while that fails its connection sends nothing more."""
         for version in (one, deliver.without_words(one)):
             try:
-                await self.db.work(partial(claims.settle, worker_id=self.worker_id, settlements=[version]))
+                record = partial(
+                    deliver.record, worker_id=self.worker_id, settlements=[version], now=self.now()
+                )
+                await self.db.work(record)
             except Unavailable:
                 raise
             except Exception:

@@ -24,6 +24,7 @@ async def erase(session: AsyncSession, subscriber_id: int, now: datetime) -> Non
     in the air is not called back. A new sign-up that they confirm makes them a new reader.
     """
     who = await store.get(session, subscriber_id)
+    await store.hold(session, who)  # first, as by all who end a reader, so that nobody deadlocks
     await ledger.withdraw(session, subscriber_id, None, now, SAID)
     await _blank_letters(session, who, now)
     await suppression.erase(session, who.address_hash, now)

@@ -10,6 +10,8 @@ from sqlmodel import col
 from app.core.config import Settings
 from app.delivery import mailings
 from app.delivery.models import WAITING, Delivery, Mailing, MailingState
+from app.feedback import store as reports
+from app.flows import came_back
 from app.flows.proof import accepted
 from app.issues import store as issues
 from app.issues.models import Edition, Issue
@@ -45,15 +47,14 @@ async def why(
     mailing = await mailings.of_issue(session, issue.id or 0)
     delivery = await session.get(Delivery, (issue.id, who.id)) if who else None
     if delivery is not None and who is not None:
-        return _told(
-            address, delivery.state, _of(delivery, mailing), shown(delivery) | {"address": who.address}
-        )
+        back = came_back.told(await reports.of_delivery(session, delivery.issue_id, delivery.subscriber_id))
+        sentence = " ".join([_of(delivery, mailing), *back])
+        return _told(address, delivery.state, sentence, shown(delivery) | {"address": who.address})
     stands = await suppression.find(session, known.hashed(settings.suppression_key))
     if stands is not None:
-        since = f"{stands.since:%Y-%m-%d}"
-        return _told(
-            address, "suppressed", f"The address must not be mailed ({stands.reason}, since {since})."
-        )
+        said = f"The address must not be mailed ({stands.reason}, since {stands.since:%Y-%m-%d})."
+        led = await reports.that_suppressed(session, who.id or 0) if who else []
+        return _told(address, "suppressed", " ".join([said, *came_back.told(led)]))
     if who is None:
         return _told(address, "unknown", "There is no reader with this address.")
     verdict, sentence = await _left_out(session, who, edition, mailing, now)

@@ -79,7 +79,8 @@ async def test_every_call_has_a_summary_a_sentence_and_a_name_of_its_own(world: 
     assert all(call["summary"] and call["description"] and call["tags"] for call in found.values())
     names = [call["operationId"] for call in found.values()]
     assert len(set(names)) == len(names)
-    assert all(call["security"] == [{"HTTPBearer": []}] for call in found.values())
+    open_calls = [name for name, call in found.items() if call.get("security") != [{"HTTPBearer": []}]]
+    assert open_calls == ["POST /hooks/{provider}"]  # whose key is the provider's signature
 
 
 async def test_every_body_and_every_answer_shows_an_example(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.core import config
-from app.core.config import PREFIX, Settings
+from app.core.config import PREFIX, SECRETS, Settings
 from app.core.errors import Misconfigured
 
 KEY, OTHER = "k" * 40, "s" * 40
@@ -38,6 +38,16 @@ GIVEN: dict[str, tuple[str, object]] = {
     "dkim_domain": ("example.com", "example.com"),
     "templates": ("overlay", Path("overlay")),
     "trusted_proxies": ("10.0.0.0/8 ::1", ("10.0.0.0/8", "::1")),
+    "hook_ses": ("arn:aws:sns:eu-west-1:000000000001:news", ("arn:aws:sns:eu-west-1:000000000001:news",)),
+    "hook_sendgrid": ("MFkwEwYHKoZI", ("MFkwEwYHKoZI",)),
+    "hook_mailgun": (
+        "an-older-signing-key a-newer-signing-key",
+        ("an-older-signing-key", "a-newer-signing-key"),
+    ),
+    "hook_postmark": ("hooks:a-password", ("hooks:a-password",)),
+    "hook_brevo": ("a-bearer-token", ("a-bearer-token",)),
+    "hook_resend": ("whsec_c2VjcmV0c2VjcmV0c2VjcmV0", ("whsec_c2VjcmV0c2VjcmV0c2VjcmV0",)),
+    "inbox": ("imaps://b:p%40ss@imap.example.com", "imaps://b:p%40ss@imap.example.com"),
 }
 
 
@@ -111,7 +121,7 @@ def test_keys_that_are_given_are_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "var").exists()
 
 
-@pytest.mark.parametrize("name", ["secret_key", "suppression_key", "database_url", "relays"])
+@pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_may_come_from_a_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for other, value in PUBLIC.items():
         if other != name:
@@ -246,3 +256,30 @@ def test_settings_are_frozen_and_show_no_secret() -> None:
         assert "hunter2" not in shown
         assert KEY not in shown
         assert OTHER not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("hook_ses", "arn:aws:sqs:eu-west-1:000000000001:news", "ARN of your SNS topic"),
+        ("hook_sendgrid", "not base64", "verification key"),
+        ("hook_mailgun", "short", "signing key"),
+        ("hook_postmark", "a-token-without-a-name", "name:password"),
+        ("hook_brevo", "short", "a token"),
+        ("hook_resend", "whsec_c2hvcnQ=", "signing secret"),
+        ("inbox", "imap://b:p@imap.example.com", "by TLS only"),
+        ("inbox", "imaps://imap.example.com", "imaps://user:password@"),
+        ("inbox", "imaps://b:p@imap.example.com:x", "imaps://user:password@"),
+    ],
+)
+def test_a_door_for_returned_mail_is_checked_at_the_start(name: str, value: str, wanted: str) -> None:
+    (line,) = faults(**{name: value})
+    assert line.startswith(PREFIX + name.upper())
+    assert wanted in line
+    assert value not in line
+
+
+def test_a_provider_without_a_secret_has_its_door_closed() -> None:
+    found = config.load(hook_mailgun="a-long-signing-key")
+    assert found.hook("mailgun") == ("a-long-signing-key",)
+    assert found.hook("ses") == found.hook("nobody") == ()

@@ -261,6 +261,11 @@ def test_the_words_in_addresses_and_paths_are_others_words() -> None:
         ("unknown; No such domain.", 0, "unknown; No such domain."),
         ("smtp; 550", 550, ""),
         ("Mailbox 550 of 600", 0, "Mailbox 550 of 600"),
+        ("PERM_FAILURE: SMTP Error (state 9): 550 550 Unknown user", 550, "Unknown user"),
+        ("It responded as follows: [550 5.1.1 no]", 550, "5.1.1 no]"),
+        ("Invalid Address, ERROR_CODE :550, ERROR_CODE :5.1.1 Unknown", 550, "5.1.1 Unknown"),
+        ("[198.51.100.4], 554 Service currently unavailable", 554, "Service currently unavailable"),
+        ("see error 5501 of host 198.51.100.4", 0, None),
     ],
 )
 def test_the_reply_in_a_report_is_found(words: str, code: int, text: str | None) -> None:
@@ -275,7 +280,61 @@ def test_the_stage_in_a_report_is_found() -> None:
         verdict.stage_in("SMTP error from remote mail server after RCPT TO:<a@b.example>: 550 no") == "rcpt"
     )
     assert verdict.stage_in("SMTP error after MAIL FROM:<a@b.example>: 550 no") == "mail"
+    assert (
+        verdict.stage_in("SMTP error from remote mail server after initial connection: 554 no") == "connect"
+    )
+    assert verdict.stage_in("198.51.100.4 failed after I sent the message. Remote host said: 554 no") == "dot"
+    assert verdict.stage_in("Connected to 198.51.100.4 but sender was rejected.") == "mail"
+    assert verdict.stage_in("198.51.100.4 did not like our EHLO: 550 no") == "ehlo"
     assert verdict.stage_in("550 no") == "report"
+
+
+# action for the address, text: a report is the last word on a mail
+REPORTED = """
+suppress smtp; 550 5.1.1 <gone@corp.example>... User unknown
+suppress host mx.corp.example[198.51.100.4] said: 550 no such person here (in reply to RCPT TO command)
+suppress gone@corp.example Invalid Address, ERROR_CODE :550, ERROR_CODE :5.1.1 User Unknown
+suppress It responded as follows: [550 we do not have such a user]
+suppress smtp; 554 5.7.1 <gone@corp.example>: Recipient address rejected: Access denied
+suppress Message was not accepted -- invalid mailbox. Local mailbox gone@corp.example is unavailable
+suppress all relevant MX records point to non-existent hosts
+suppress User gone (gone@corp.example) not listed in Domino Directory
+count    the mailbox exceeded the local limit
+count    mail file size exceeds the maximum for this reader
+count    quota violation for reader@corp.example
+count    lost connection with mx.corp.example while sending end of data
+count    all hosts have been failing for a long time
+count    Command died with status 75: "/usr/lib/deliver"
+count    host mx.corp.example said: 550 Unknown user reader@corp.example (in reply to end of DATA command)
+count    The subscriber is only accepting mail from people they know
+count    smtp; 550 Computer says no
+count    smtp; 421 4.4.2 greeting timed out
+none     smtp; 550 we do not like senders such as you
+none     host mx.corp.example said: 550 Computer says no (in reply to end of DATA command)
+none     SMTP error from remote mail server after initial connection: 554 go away
+none     SMTP error from remote mail server after MAIL FROM:<a@ours.example>: 550 5.1.1 user unknown
+none     smtp; 554 5.7.1 <reader@corp.example>: Recipient address rejected: Access denied, blocked by policy
+count    smtp; 554 5.7.1 <reader@corp.example>: Recipient address rejected: Access denied; see our terms
+none     smtp; 550 this is a closed mailing list, members only
+none     smtp; 550 the message has no valid header as RFC 5322 asks
+none     smtp; 421 4.7.28 unusual rate of mail
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("row", REPORTED)
+def test_what_a_report_says_of_the_address_is_understood(row: str) -> None:
+    action, words = row.split(maxsplit=1)
+    found = verdict.judge_report(words)
+    against = found.action if found.action in AGAINST else "count" if found.counts else "none"
+    assert (against, found.rule) == (action, found.rule)
+
+
+@given(POLICY, MAILBOX, st.booleans(), STATUSES, PROVIDERS)
+def test_a_report_that_names_a_policy_never_suppresses(
+    policy: str, mailbox: str, first: bool, status: str, provider: str
+) -> None:
+    words = f"smtp; 550 {status}{policy}; {mailbox}" if first else f"550 {status}{mailbox}; {policy}"
+    assert verdict.judge_report(words, provider).action != Action.SUPPRESS
 
 
 @pytest.mark.parametrize(

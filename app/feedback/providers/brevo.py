@@ -1,0 +1,59 @@
+"""Brevo's webhooks: one object, unsigned, let in by a name and password in the URL or by a bearer token."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from app.feedback.providers import call
+from app.feedback.providers.call import Call, Config, Says
+from app.feedback.report import Kind, Report
+
+ORIGIN = "brevo"
+
+# Transactional and marketing webhooks spell the same events differently: here without _ and in small letters.
+EVENTS: dict[str, Says | Kind] = {
+    "hardbounce": Says.HARD,
+    "invalidemail": Says.GONE,
+    "invalid": Says.GONE,
+    "softbounce": Says.SOFT,
+    "blocked": Says.OURS,
+    "spam": Kind.COMPLAINT,
+    "complaint": Kind.COMPLAINT,
+    "unsubscribe": Kind.UNSUBSCRIBE,
+    "unsubscribed": Kind.UNSUBSCRIBE,
+    "delivered": Kind.DELIVERED,
+}
+TIMES = ("ts_epoch", "ts_event", "ts")
+
+
+def parse(
+    headers: Mapping[str, str],
+    body: bytes,
+    config: Config,
+    now: datetime,  # noqa: ARG001 (nothing here says when it was signed)
+) -> Call:
+    """Let a call in and return what it says; raise Unauthorized or Invalid."""
+    call.require_login(headers, config.secrets)
+    event = call.read_object(body)
+    return Call(hashlib.sha256(body).hexdigest(), (_report(event),))
+
+
+def _report(event: dict[str, Any]) -> Report:
+    what = call.text(event, "event").replace("_", "").lower()
+    mail, address = call.name(event, "message-id"), call.name(event, "email")
+    words = call.text(event, "reason")
+    when = next((found for each in TIMES if (found := call.moment(event.get(each)))), None)
+    own = hashlib.sha256(f"{mail}|{address}|{what}|{when}".encode("utf-8", "replace")).hexdigest()
+    known: dict[str, Any] = {
+        "address": address,
+        "message_id": mail,
+        "relay_id": mail,
+        "event_id": own,
+        "happened_at": when,
+        "origin": ORIGIN,
+    }
+    meant = EVENTS.get(what, Kind.OTHER)
+    if isinstance(meant, Says):
+        return call.bounce(meant, words, **known)
+    return call.plain(meant, words or what, **known)
