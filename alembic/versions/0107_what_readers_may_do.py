@@ -17,7 +17,9 @@ def upgrade() -> None:
     with op.batch_alter_table("subscriber") as table:
         table.add_column(sa.Column("weekdays_only", sa.Boolean(), nullable=False, server_default=sa.false()))
         table.add_column(sa.Column("paused_at", MOMENT, nullable=True))
-    op.create_index("hours", "subscriber", ["timezone", "hour"], sqlite_where=HAS_HOUR, postgresql_where=HAS_HOUR)
+    op.create_index(
+        "hours", "subscriber", ["timezone", "hour"], sqlite_where=HAS_HOUR, postgresql_where=HAS_HOUR
+    )
     with op.batch_alter_table("consent_event") as table:
         table.add_column(sa.Column("detail", sa.String(16), nullable=False, server_default=""))
     with op.batch_alter_table("mailing") as table:
@@ -48,7 +50,10 @@ def upgrade() -> None:
         sa.Column("made_at", MOMENT, nullable=False),
         sa.CheckConstraint("kind IN ('address', 'move', 'data', 'erase')", name=op.f("ck_errand_kind")),
         sa.ForeignKeyConstraint(
-            ["subscriber_id"], ["subscriber.id"], name=op.f("fk_errand_subscriber_id_subscriber"), ondelete="CASCADE"
+            ["subscriber_id"],
+            ["subscriber.id"],
+            name=op.f("fk_errand_subscriber_id_subscriber"),
+            ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_errand")),
         sqlite_autoincrement=True,

@@ -10,7 +10,6 @@ from sqlmodel import Field, SQLModel
 from app.core.db import UTCDateTime
 from app.subscribers.consent import State
 
-
 _HAS_HOUR = text("hour IS NOT NULL")
 _WAITS = text("state = 'waiting'")
 
