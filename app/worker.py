@@ -19,6 +19,7 @@ from app.editors import answers
 from app.flows import deliver, imports, publish
 from app.flows.compose import Composer
 from app.flows.dispatch import Dispatch
+from app.flows.rounds import Rounds
 from app.mail.relay import Relay
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Worker:
         self.db, self.composer, self.wake, self.now = db, composer, wake, now
         self.relays = [open_relay(url) for url in composer.settings.relay_urls]
         self.dispatch = Dispatch(db, composer, wake, self.relays, now)
+        self._rounds = Rounds(db, composer)
         self.id = 0
         self._problem: str | None = ""  # what was last said on the mailings; at first nobody knows
         self._pulse, self._is_over = Ear(), False
@@ -61,6 +63,7 @@ class Worker:
             lambda: self._every(TICK, self.tick, self.wake.ear()),
             lambda: self._every(BEAT, self.beat, self._pulse),
             lambda: self._every(TICK, self.take_in, self.wake.ear()),
+            lambda: self._every(TICK, self.go_round, self.wake.ear()),
         ]
         sends: list[Callable[[], Awaitable[None]]] = []
         for relay in self.relays:
@@ -116,6 +119,11 @@ class Worker:
         """Take files of readers in, a batch at a time."""
         while not self.dispatch.stopping and await imports.work(self.db, self.composer.settings, self.now()):
             pass
+
+    async def go_round(self) -> None:
+        """Do for readers what is not mail: answer the form, end pauses, forget what has had its time."""
+        if not self.dispatch.stopping and await self._rounds.work(self.now()):
+            self.wake.call()
 
     def _beaten(self) -> None:
         if not self.dispatch.renew():

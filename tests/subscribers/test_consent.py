@@ -12,7 +12,7 @@ from app import main
 from app.subscribers import consent
 from app.subscribers.consent import MOVES, WORDING, State
 from app.subscribers.models import ConsentEvent
-from app.web import subscribe as door
+from app.web import origin as door
 from tests.web import reading
 from tests.web.reading import ask, ask_and_confirm, events
 from tests.world import START, World
