@@ -14,18 +14,17 @@ MOMENT = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
-    with op.batch_alter_table("subscriber") as table:
-        table.add_column(sa.Column("weekdays_only", sa.Boolean(), nullable=False, server_default=sa.false()))
-        table.add_column(sa.Column("paused_at", MOMENT, nullable=True))
+    op.add_column(
+        "subscriber",
+        sa.Column("weekdays_only", sa.Boolean(), nullable=False, server_default=sa.text("false")),
+    )
+    op.add_column("subscriber", sa.Column("paused_at", MOMENT, nullable=True))
     op.create_index(
         "hours", "subscriber", ["timezone", "hour"], sqlite_where=HAS_HOUR, postgresql_where=HAS_HOUR
     )
-    with op.batch_alter_table("consent_event") as table:
-        table.add_column(sa.Column("detail", sa.String(16), nullable=False, server_default=""))
-    with op.batch_alter_table("mailing") as table:
-        table.add_column(sa.Column("wait", sa.Integer(), nullable=False, server_default="0"))
-    with op.batch_alter_table("delivery") as table:
-        table.add_column(sa.Column("slot", MOMENT, nullable=True))
+    op.add_column("consent_event", sa.Column("detail", sa.String(16), nullable=False, server_default=""))
+    op.add_column("mailing", sa.Column("wait", sa.Integer(), nullable=False, server_default="0"))
+    op.add_column("delivery", sa.Column("slot", MOMENT, nullable=True))
     op.create_table(
         "ask",
         sa.Column("id", sa.Integer(), nullable=False),

@@ -73,7 +73,9 @@ async def _issue(world: World) -> Any:
 async def _asked_from(world: World, address: str, host: str) -> ConsentEvent:
     transport = httpx.ASGITransport(main.build(world.house), client=(host, 4711))
     async with httpx.AsyncClient(transport=transport, base_url=reading.BASE) as browser:
-        await browser.post("/subscribe", data={"email": address, "editions": "daily", "language": "zh"})
+        form = {"email": address, "editions": "daily", "language": "zh", "stamp": reading.stamp(world)}
+        await browser.post("/subscribe", data=form)
+    await reading.answered(world)
     return (await events(world, address))[-1]
 
 
