@@ -6,9 +6,7 @@ COMMON = (
     "protonmail.com", "fastmail.com",
 )  # fmt: skip
 # Real ones that look like a slip in one of those.
-SOUND = frozenset(
-    ("mail.com", "ymail.com", "email.com", "q.com", "vip.qq.com", "gmx.com", "me.com", "136.com")
-)
+SOUND = ("mail.com", "ymail.com", "email.com", "q.com", "vip.qq.com", "gmx.com", "me.com", "136.com")
 
 
 def suggestion(address: str) -> str | None:

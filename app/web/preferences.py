@@ -67,12 +67,9 @@ async def change(
     shown = await pages(session, at, request, language)
     try:
         end = _end_of_pause(form, who, at.now())
-        if (
-            form.editions
-            and end is not None
-            and not at.now() < end <= at.now() + second_thoughts.LONGEST_PAUSE
-        ):
-            raise Invalid("A pause ends on a day to come, within a year.")
+    except Invalid:
+        return await _page(session, at, shown, who, token, problem="pause")
+    try:
         await subscribe.change(session, who, form.editions, language, came_from, at.now())
         if not form.editions:
             return await left(session, shown, who, f"/p/{token}")
