@@ -188,10 +188,11 @@ async def change(
     store.note(session, who, "changed", origin, now, " ".join(one.slug for one in wanted))
 
 
-def suit(who: Subscriber, taste: Taste) -> None:
+async def suit(session: AsyncSession, who: Subscriber, taste: Taste) -> None:
     """Keep how a reader wants it, from the next issue on."""
     who.weekdays_only, who.hour = taste.weekdays_only, taste.hour
     who.timezone = taste.timezone or who.timezone
+    await session.flush()
 
 
 async def leave(

@@ -73,7 +73,7 @@ async def change(
         await subscribe.change(session, who, form.editions, language, came_from, at.now())
         if not form.editions:
             return await left(session, shown, who, f"/p/{token}")
-        subscribe.suit(who, _taste(form))
+        await subscribe.suit(session, who, _taste(form))
         if end is not None:
             await second_thoughts.pause(session, who, end, came_from, at.now())
         elif form.pause == "none":

@@ -167,7 +167,13 @@ async def test_a_pause_takes_back_what_is_owed_and_can_be_ended_at_once(world: W
 
 async def test_a_reader_says_how_they_want_it(world: World) -> None:
     preferences, _ = await reader(world)
-    form = {"editions": "daily", "language": "en", "hour": "8", "timezone": "America/New_York"}
+    form = {
+        "editions": "daily",
+        "language": "en",
+        "hour": "8",
+        "timezone": "America/New_York",
+        "pause": "none",
+    }
     await world.web.post(preferences, data=form | {"weekdays_only": "true"})
     who = await who_is(world, "r@example.com")
     assert (who.hour, who.timezone, who.weekdays_only) == (8, "America/New_York", True)
