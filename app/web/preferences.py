@@ -49,7 +49,7 @@ async def show_preferences(
     shown = await pages(session, at, request, who.language)
     if who.state not in (State.ACTIVE, State.PAUSED):
         return gone(shown, 200)
-    return await _page(session, at, shown, who, token, saved=saved)
+    return await _page(session, shown, who, token, saved=saved)
 
 
 @router.post("/p/{token}")
@@ -68,7 +68,7 @@ async def change(
     try:
         end = _end_of_pause(form, who, at.now())
     except Invalid:
-        return await _page(session, at, shown, who, token, problem="pause")
+        return await _page(session, shown, who, token, problem="pause")
     try:
         await subscribe.change(session, who, form.editions, language, came_from, at.now())
         if not form.editions:
@@ -205,6 +205,7 @@ async def _page(
     problem: str = "",
     saved: bool = False,
 ) -> Response:
+    now = shown.house.now()
     chosen = await store.choices(session, who.id or 0)
     mine = [one for one in shown.editions if one["id"] in chosen]
     zone = who.timezone or next((one["timezone"] for one in mine), "UTC")
@@ -221,11 +222,11 @@ async def _page(
             "hour": who.hour,
             "timezone": zone,
         },
-        "zones": zones.choices(shown.language, at.now(), zone),
+        "zones": zones.choices(shown.language, now, zone),
         "paused_until": who.paused_until.astimezone(ZoneInfo(zone)).date() if who.paused_until else None,
         "is_paused": who.state == State.PAUSED,
-        "earliest": (at.now() + timedelta(days=1)).date(),
-        "latest": (at.now() + second_thoughts.LONGEST_PAUSE - timedelta(days=2)).date(),
+        "earliest": (now + timedelta(days=1)).date(),
+        "latest": (now + second_thoughts.LONGEST_PAUSE - timedelta(days=2)).date(),
         "saved": saved,
         "problem": shown.say(f"web.preferences.bad_{problem}") if problem else None,
     }
