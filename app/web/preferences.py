@@ -198,7 +198,6 @@ def _end_of_pause(form: Choices, who: Subscriber, now: datetime) -> datetime | N
 
 async def _page(
     session: Reading,
-    at: House,
     shown: Pages,
     who: Subscriber,
     token: str,
