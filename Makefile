@@ -33,7 +33,7 @@ suite: ready-for-test ## the tests (ARGS="tests/house -k words" runs some, witho
 	@echo "— pytest: behaviour$(if $(ARGS),, and how much of app/ it reaches)"
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(if $(ARGS),$(ARGS),--durations=5 --cov)
 
-bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, api, imports, sending)
+bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, api, imports, sending, signups)
 	@$(BIN)/python -m bench $(ARGS)
 
 format: ready-for-test ## let ruff lay out and repair what it can

@@ -20,6 +20,7 @@ from app.feedback import store as feedback
 from app.flows import bounce, deliver, imports, numbers, publish
 from app.flows.compose import Composer
 from app.flows.dispatch import Dispatch
+from app.flows.rounds import Rounds
 from app.flows.watch import Watch
 from app.mail.relay import Relay
 
@@ -46,6 +47,7 @@ class Worker:
         self.relays = [open_relay(url) for url in composer.settings.relay_urls]
         self.dispatch = Dispatch(db, composer, wake, self.relays, now)
         self.watch = Watch(db, composer.settings, wake, now)
+        self._rounds = Rounds(db, composer)
         self.id = 0
         self._problem: str | None = ""  # what was last said on the mailings; at first nobody knows
         self._pulse, self._is_over = Ear(), False
@@ -67,6 +69,7 @@ class Worker:
             lambda: self._every(TICK, self.take_in, self.wake.ear()),
             lambda: self._every(TICK, self.hear, self.wake.ear()),
             lambda: self._every(TICK, self.watch.step, Ear()),
+            lambda: self._every(TICK, self.go_round, self.wake.ear()),
         ]
         sends: list[Callable[[], Awaitable[None]]] = []
         for relay in self.relays:
@@ -130,6 +133,11 @@ class Worker:
         while not self.dispatch.stopping and await bounce.work(self.db, self.composer, self.now()):
             pass
         await numbers.count_reach(self.db)
+
+    async def go_round(self) -> None:
+        """Do for readers what is not mail: answer the form, end pauses, forget what has had its time."""
+        if not self.dispatch.stopping and await self._rounds.work(self.now()):
+            self.wake.call()
 
     def _beaten(self) -> None:
         if not self.dispatch.renew():

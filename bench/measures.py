@@ -14,6 +14,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from bench.place import BROADSHEET, ROOT, Place, free_port, place, wait_for
+from bench.signups import signups
 
 ROUNDS = 3
 ROWS = int(os.environ.get("BENCH_ROWS", "20000"))
@@ -199,4 +200,5 @@ MEASURES: dict[str, Callable[[], Measured]] = {
     "api": api,
     "imports": imports,
     "sending": sending,
+    "signups": signups,
 }

@@ -185,6 +185,9 @@ def settings_for(folder: Path, sink: Sink, **given: object) -> Settings:
         "database_url": f"sqlite:///{folder}/broadsheet.db",
         "relays": f"smtp+plain://127.0.0.1:{sink.port}?connections=5",
         "base_url": "http://127.0.0.1:8000",
+        # Tests ask for many from one place and in no time; what the limits do is tests/web/test_abuse.py's.
+        "signups_a_network": 0,
+        "form_seconds": 0,
         "_env_file": None,
     }
     return config.load(**(defaults | given))

@@ -80,6 +80,11 @@ class Settings(Inward):
     dkim_domain: str = ""
     templates: Path | None = None
     trusted_proxies: Words = ()
+    letters_a_day: int = Field(1, ge=0, le=1_000)
+    letters_a_month: int = Field(3, ge=0, le=10_000)
+    signups_a_network: int = Field(5, ge=0, le=1_000_000)
+    letters_a_minute: int = Field(60, ge=0, le=1_000_000)
+    form_seconds: int = Field(2, ge=0, le=60)
 
     @classmethod
     def settings_customise_sources(

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 
 LENGTH = 32
+STAMP_LENGTH = 24
 CONFIRM_LIFE = timedelta(days=7)
 _EPOCH = date(2020, 1, 1)
 
@@ -24,6 +25,7 @@ class Purpose(IntEnum):
     PREFERENCES = 2  # scope: 0
     UNSUBSCRIBE = 3  # scope: the edition
     MESSAGE = 4  # scope: the edition; in a Message-ID, gives no right
+    ERRAND = 5  # scope: 0; what stands for the subscriber is the errand's own number
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,22 @@ class Signer:
             return None
         return Claim(purpose, packed >> 16 & (1 << 40) - 1, packed & 0xFFFF)
 
+    def stamp(self, now: datetime) -> str:
+        """Return 24 characters that say when a page was made; they name nobody."""
+        seconds = int(now.timestamp()).to_bytes(6, "big")
+        return urlsafe_b64encode(seconds + _stamp_mac(self._keys[0], seconds)).decode()
+
+    def age(self, stamp: str, now: datetime) -> timedelta | None:
+        """Return how long ago a page of ours was made, or None for what is no stamp of ours."""
+        try:
+            raw = urlsafe_b64decode(stamp) if stamp.isascii() and len(stamp) == STAMP_LENGTH else b""
+        except ValueError:
+            return None
+        seconds, mac = raw[:6], raw[6:]
+        if not any(hmac.compare_digest(_stamp_mac(key, seconds), mac) for key in self._keys):
+            return None
+        return timedelta(seconds=int(now.timestamp()) - int.from_bytes(seconds, "big"))
+
 
 def day_number(moment: datetime) -> int:
     """Return the scope of a token that ages: days since 2020, enough for 179 years."""
@@ -97,3 +115,7 @@ def _code(mac: hmac.HMAC, head: bytes) -> bytes:
     its = mac.copy()
     its.update(head)
     return its.digest()[:16]
+
+
+def _stamp_mac(key: bytes, seconds: bytes) -> bytes:
+    return hmac.digest(key, b"stamp:" + seconds, "sha256")[:12]

@@ -6,7 +6,8 @@ tally of a mailing moves in the same transaction as its rows, so that the books 
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 from sqlalchemy import (
@@ -16,10 +17,13 @@ from sqlalchemy import (
     Select,
     Table,
     and_,
+    case,
+    cast,
     false,
     func,
     literal,
     not_,
+    null,
     or_,
     select,
     update,
@@ -46,8 +50,9 @@ async def enlist(
 ) -> bool:
     """Owe the issue to the next `chunk` of `readers` (subscriber_id, provider); True when nobody is left.
 
-    Only a mailing in preparation owes anything. A row that exists is left alone, so a repeated or interrupted
-    call owes nothing twice.
+    A third column `slot` says whose own hour is to come: their row is due then, and lives from then on. Only a
+    mailing in preparation owes anything. A row that exists is left alone, so a repeated or interrupted call owes
+    nothing twice.
     """
     row = (await session.execute(select(mailing).where(mailing.c.id == mailing_id).with_for_update())).one()
     if row.state != MailingState.PREPARING:
@@ -58,16 +63,37 @@ async def enlist(
     if upto is None:
         await session.execute(_mailing(mailing_id).values(enlisted_at=now))
         return True
+    theirs = and_(who.c.subscriber_id > row.cursor, who.c.subscriber_id <= upto)
+    at_once, kind = literal(now, delivery.c.due_at.type), delivery.c.slot.type
+    slot: ColumnElement[Any] = who.c.slot if "slot" in who.c else cast(null(), kind)
     owed = select(
         literal(row.issue_id), who.c.subscriber_id, literal(mailing_id), who.c.provider,
-        literal(State.OWED.value), literal(0), literal(now, delivery.c.due_at.type),
-    ).where(who.c.subscriber_id > row.cursor, who.c.subscriber_id <= upto)  # fmt: skip
-    columns = ["issue_id", "subscriber_id", "mailing_id", "provider", "state", "attempts", "due_at"]
+        literal(State.OWED.value), literal(0), func.coalesce(slot, at_once), slot,
+    ).where(theirs)  # fmt: skip
+    columns = ["issue_id", "subscriber_id", "mailing_id", "provider", "state", "attempts", "due_at", "slot"]
     statement = upsert(session, delivery).from_select(columns, owed).on_conflict_do_nothing()
     added = await changed(session, statement)
     await session.execute(_mailing(mailing_id).values(cursor=upto, audience=mailing.c.audience + added))
+    if "slot" in who.c:
+        await _wait(
+            session, row, (await session.execute(select(func.max(who.c.slot)).where(theirs))).scalar()
+        )
     await run(session, books.count, books.NOBODY, Counter({(mailing_id, None, State.OWED): added}))
     return False
+
+
+async def _wait(session: AsyncSession, row: Any, last: datetime | None) -> None:
+    """Let a mailing live longer by as much as the last of its readers' hours is away."""
+    longer = ceil((last - row.started_at).total_seconds()) - row.wait if last else 0
+    if longer > 0:
+        values = {"wait": row.wait + longer, "expires_at": row.expires_at + timedelta(seconds=longer)}
+        await session.execute(_mailing(row.id).values(values))
+
+
+async def hasten(session: AsyncSession, mailings: Select[*tuple[Any, ...]], now: datetime) -> None:
+    """Let nobody's hour be waited for any longer in these mailings: a newer issue is on its way."""
+    which = and_(delivery.c.mailing_id.in_(mailings), is_waiting(delivery), delivery.c.slot > now)
+    await session.execute(update(delivery).where(which).values(due_at=now, slot=now))
 
 
 async def free(session: AsyncSession, dead: Iterable[int], now: datetime) -> int:
@@ -114,13 +140,18 @@ async def move(
     `which` must name the states it may start from; rows that another transaction holds are waited for.
     """
     values: dict[str, Any] = {"state": to, "reason": reason}
-    values |= {"due_at": now} if to == State.OWED else {"done_at": now}
+    values |= {"due_at": _at_their_hour(now)} if to == State.OWED else {"done_at": now}
     found = (await session.execute(_moving(session, which, values))).all()
     if found and not is_postgresql(session):
         await session.execute(update(delivery).where(which).values(values))
     moves: books.Moves = Counter({(row[0], State(row[1]), to): row[2] for row in found})
     await run(session, books.count, books.NOBODY, moves)
     return moves.total()
+
+
+def _at_their_hour(now: datetime) -> ColumnElement[Any]:
+    at_once = literal(now, delivery.c.due_at.type)
+    return case((delivery.c.slot > at_once, delivery.c.slot), else_=at_once)
 
 
 def _moving(session: AsyncSession, which: ColumnElement[bool], values: dict[str, Any]) -> Executable:
@@ -158,12 +189,18 @@ async def withdraw(
 
 
 async def expire(session: AsyncSession, now: datetime) -> int:
-    """Settle what has outlived its mailing's time to live."""
-    over = select(mailing.c.id).where(
-        mailing.c.expires_at <= now, mailing.c.state.in_(["sending", "preparing"])
+    """Settle what has outlived its mailing's time to live, which counts from a reader's own hour where there is one."""
+    under_way = select(mailing).where(
+        mailing.c.state.in_(["sending", "preparing"]), mailing.c.expires_at.is_not(None)
     )
-    which = and_(delivery.c.mailing_id.in_(over), is_waiting(delivery))
-    return await move(session, which, State.EXPIRED, now, "its time to live was over")
+    expired = 0
+    for row in await session.execute(under_way):
+        since = now - (row.expires_at - timedelta(seconds=row.wait))
+        if since >= timedelta():
+            lived = or_(delivery.c.slot.is_(None), delivery.c.slot <= row.started_at + since)
+            which = and_(delivery.c.mailing_id == row.id, is_waiting(delivery), lived)
+            expired += await move(session, which, State.EXPIRED, now, "its time to live was over")
+    return expired
 
 
 async def expire_letters(session: AsyncSession, made_before: datetime, now: datetime) -> None:

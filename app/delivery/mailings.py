@@ -76,7 +76,7 @@ async def resume(session: AsyncSession, mailing_id: int, now: datetime) -> Maili
     if one.cutoff is None:
         values["scheduled_at"] = max(one.scheduled_at, now)
     else:
-        values["expires_at"] = now + timedelta(seconds=one.time_to_live)
+        values["expires_at"] = _end(one, now)
     await _move(session, mailing_id, (MailingState.PAUSED,), values)
     return await _expect(session, mailing_id, STOPPABLE, "resumed")
 
@@ -108,7 +108,7 @@ async def reopen(session: AsyncSession, mailing_id: int, at: datetime, now: date
         values: dict[str, Any] = {"state": MailingState.SCHEDULED, "scheduled_at": at}
     else:
         state = MailingState.SENDING if one.enlisted_at else MailingState.PREPARING
-        values = {"state": state, "expires_at": now + timedelta(seconds=one.time_to_live)}
+        values = {"state": state, "expires_at": _end(one, now)}
     if await _move(session, mailing_id, (MailingState.CANCELLED,), values | {"finished_at": None}):
         taken_back = and_(
             delivery.c.mailing_id == mailing_id,
@@ -141,7 +141,7 @@ async def retry(session: AsyncSession, mailing_id: int, now: datetime) -> Mailin
     )
     await session.execute(update(delivery).where(again).values(attempts=0))  # a new chance is a whole one
     if await ledger.move(session, again, State.OWED, now):
-        values: dict[str, Any] = {"expires_at": now + timedelta(seconds=one.time_to_live)}
+        values: dict[str, Any] = {"expires_at": _end(one, now)}
         await session.execute(update(mailing).where(mailing.c.id == mailing_id).values(values))
         reopened = {"state": MailingState.SENDING, "finished_at": None}
         await _move(session, mailing_id, (MailingState.FINISHED,), reopened)
@@ -206,6 +206,11 @@ async def report_problem(session: AsyncSession, problem: str | None) -> None:
 def of_issues(issues: Any) -> Any:
     """Select the ids of the mailings of some issues."""
     return select(mailing.c.id).where(mailing.c.issue_id.in_(issues))
+
+
+def _end(one: Mailing, now: datetime) -> datetime:
+    """Return when a mailing that begins anew has outlived its time, its readers' hours included."""
+    return now + timedelta(seconds=one.time_to_live + one.wait)
 
 
 async def _move(

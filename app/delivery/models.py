@@ -68,6 +68,9 @@ class Mailing(SQLModel, table=True):
     expires_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     max_lateness: int  # seconds
     time_to_live: int  # seconds, from the start
+    wait: int = (
+        0  # seconds from the start to the last hour that a reader chose; `expires_at` is later by as much
+    )
     on_uncertain: str = Field(default="resend", max_length=6)
     created_at: datetime = Field(sa_type=UTCDateTime)
 
@@ -112,6 +115,9 @@ class Delivery(Carried, table=True):
     subscriber_id: int = Field(primary_key=True)  # no foreign key: the books outlive the reader
     mailing_id: int = Field(foreign_key="mailing.id")
     provider: str = Field(default="", max_length=64)
+    slot: datetime | None = Field(
+        default=None, sa_type=UTCDateTime
+    )  # the reader's own hour, while it is to come
 
 
 class Letter(Carried, table=True):

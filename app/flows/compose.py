@@ -21,9 +21,10 @@ ADDRESS, MANAGE, UNSUBSCRIBE, ACTION = (
     f"__BS_{word}__" for word in ("ADDRESS", "MANAGE", "UNSUBSCRIBE", "ACTION")
 )
 LETTER_SLOTS = (ADDRESS, MANAGE, UNSUBSCRIBE, ACTION)
+Words = tuple[str, ...]
+Pairs = tuple[tuple[str, str], ...]
 SAMPLE_ADDRESS = "reader@example.com"
-PURPOSES = {"confirm": Purpose.CONFIRM, "preferences": Purpose.PREFERENCES}
-PAGES = {Purpose.CONFIRM: "c", Purpose.PREFERENCES: "p", Purpose.UNSUBSCRIBE: "u"}
+PAGES = {Purpose.CONFIRM: "c", Purpose.PREFERENCES: "p", Purpose.UNSUBSCRIBE: "u", Purpose.ERRAND: "e"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +161,11 @@ class Composer:
             body, subject = message.prepare(data["html"], data["text"], LETTER_SLOTS), data["subject"]
         else:
             body, subject = self._letter(letter["kind"], language, *self._wishes(data))
-        purpose = PURPOSES.get(data.get("action", ""), Purpose.PREFERENCES)
-        scope = day_number(made) if purpose is Purpose.CONFIRM else 0
         values = {
             ADDRESS: letter["address"],
             MANAGE: self.link(Purpose.PREFERENCES, who),
             UNSUBSCRIBE: self.link(Purpose.UNSUBSCRIBE, who, edition_id),
-            ACTION: self.link(purpose, who, scope),
+            ACTION: self._action(data, who, made),
         }
         token = self.signer.sign(Purpose.MESSAGE, letter["id"])
         sender = data.get("sender") or f"newsletter@{self.settings.domain}"
@@ -195,7 +194,13 @@ class Composer:
         return edition.list_id or f"{edition.slug}.{self.settings.domain}"
 
     def _render_letter(
-        self, kind: str, language: str, names: tuple[str, ...], accents: tuple[str, str]
+        self,
+        kind: str,
+        language: str,
+        names: Words,
+        accents: tuple[str, str],
+        words: Pairs,
+        missed: tuple[Words, ...],
     ) -> tuple[Body, str]:
         say = i18n.catalogue(language).say
         context: dict[str, object] = {
@@ -210,14 +215,28 @@ class Composer:
             context |= {"edition_names": list(names), "action_url": ACTION}
         else:
             context |= {
-                part: say(f"mail.{kind}.{part}", publication=self.settings.name)
+                part: say(f"mail.{kind}.{part}", publication=self.settings.name, **dict(words))
                 for part in ("title", "paragraph", "button")
             }
+            context["missed"] = missed
         rendered = self.renderer.render("confirm" if kind == "confirm" else "notice", context)
         return message.prepare(rendered.html, rendered.text, LETTER_SLOTS), rendered.subject
 
-    def _wishes(self, data: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, str]]:
-        return tuple(data.get("editions", ())), (data["accent"], data["accent_dark"])
+    def _action(self, data: Mapping[str, Any], subscriber_id: int, made: datetime) -> str:
+        """Return where a letter's button leads."""
+        match data.get("action"):
+            case "confirm":
+                return self.link(Purpose.CONFIRM, subscriber_id, day_number(made))
+            case "errand":
+                return self.link(Purpose.ERRAND, data["errand"])
+            case "home":
+                return self.url("/")
+        return self.link(Purpose.PREFERENCES, subscriber_id)
+
+    def _wishes(self, data: Mapping[str, Any]) -> tuple[Words, tuple[str, str], Pairs, tuple[Words, ...]]:
+        words, missed = data.get("words", {}), data.get("missed", ())
+        colours = (data["accent"], data["accent_dark"])
+        return tuple(data.get("editions", ())), colours, tuple(words.items()), tuple(map(tuple, missed))
 
     def _shown(self, edition: Edition) -> SimpleNamespace:
         """Return the part of an edition that a template may see."""

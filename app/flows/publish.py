@@ -5,18 +5,21 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Any
 
+from sqlalchemy import Select, select
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlmodel import col
 
 from app.core.db import Database
 from app.core.errors import Conflict, Fault, Invalid
 from app.delivery import ledger, mailings
 from app.delivery.models import Mailing, MailingState, Rendition
 from app.flows.compose import Composer
-from app.issues import store
+from app.issues import cadence, store
 from app.issues.models import Edition, Issue, IssueState, IssueText
 from app.mail import render
-from app.subscribers import audience
+from app.subscribers import audience, hours
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +115,8 @@ async def _begin(session: AsyncSession, issue: Issue, mailing: Mailing, now: dat
     if not await mailings.start(session, mailing.id or 0, mailing.scheduled_at, now):
         return
     issue.state, issue.published_at = IssueState.PUBLISHED, now
+    others = select(col(Issue.id)).where(col(Issue.edition_id) == issue.edition_id, col(Issue.id) != issue.id)
+    await ledger.hasten(session, mailings.of_issues(others), now)
 
 
 async def set_type(db: Database, composer: Composer) -> None:
@@ -160,10 +165,22 @@ async def enlist_next(session: AsyncSession, mailing: Mailing, now: datetime) ->
     """Owe a mailing's issue to the next chunk of its audience; the last one completes it."""
     if mailing.cutoff is None:
         raise RuntimeError("a mailing without a cutoff has no audience")
-    issue = await store.issue(session, mailing.issue_id)
-    readers = audience.readers_of(issue.edition_id, mailing.cutoff)
+    readers = await _readers(session, mailing, mailing.cutoff)
     if await ledger.enlist(session, mailing.id or 0, readers, now):
         await mailings.complete(session, mailing.id or 0)
+
+
+async def _readers(session: AsyncSession, mailing: Mailing, cutoff: datetime) -> Select[*tuple[Any, ...]]:
+    """Select who is due a mailing, and whose own hour is still to come."""
+    issue = await store.issue(session, mailing.issue_id)
+    edition = await store.edition_of(session, issue)
+    readers: Select[*tuple[Any, ...]] = audience.readers_of(issue.edition_id, cutoff)
+    if cadence.is_weekend_extra(edition.cadence, issue.date):
+        readers = audience.sparing_weekends(readers)
+    wanted = await audience.hours(session, edition.timezone)
+    return audience.at_their_hour(
+        readers, hours.slots(wanted, mailing.started_at or cutoff), edition.timezone
+    )
 
 
 async def cancel(session: AsyncSession, mailing_id: int, now: datetime) -> Mailing:

@@ -1,6 +1,6 @@
-"""A reader asks, confirms, changes what they get, and leaves."""
+"""A reader asks, confirms or says it was not them, changes what they get, and leaves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,15 +13,25 @@ from app.core.config import Settings
 from app.core.errors import Conflict, Invalid
 from app.delivery import ledger, letters, mailings
 from app.delivery.models import Letter
+from app.delivery.models import State as Waiting
 from app.issues import store as issues
 from app.issues.models import Edition, Issue
-from app.subscribers import addresses, consent, store, suppression
+from app.subscribers import addresses, asks, consent, store, suppression
 from app.subscribers.consent import Reason
 from app.subscribers.consent import State as Consent
 from app.subscribers.models import Subscriber
 from app.subscribers.store import Origin
 
 LETTER_GAP = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """How a reader wants what they chose: not on weekends, and at an hour of the day (None: as soon as it is out)."""
+
+    weekdays_only: bool
+    hour: int | None
+    timezone: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,41 +44,58 @@ class Request:
     origin: Origin
 
 
-async def ask(session: AsyncSession, settings: Settings, request: Request, now: datetime) -> None:
-    """Take a request from the form and owe the letter that it calls for.
+async def ask(
+    session: AsyncSession, settings: Settings, request: Request, now: datetime, may_write: bool = True
+) -> bool:
+    """Do what a request from the form calls for, and tell whether it is a letter.
 
-    Someone new gets the confirmation, a reader their manage link; a suppressed address that only an editor
-    may free gets nothing. The answer is the same for all. Raises Invalid for an address nobody could mail.
+    Someone new gets the confirmation, a reader their manage link; an address that said “not me” or that an editor
+    suppressed gets nothing. Where no letter `may_write`, a choice is kept all the same. Raises Invalid for an
+    address nobody could mail.
     """
     address = addresses.accept(request.address)
     wanted = await issues.chosen(session, request.editions)
     if not wanted:
         raise Invalid("Choose at least one edition.")
     address_hash = address.hashed(settings.suppression_key)
-    stands = await suppression.find(session, address_hash)
-    if stands is not None and stands.reason not in suppression.LIFTED_BY_CONFIRMATION:
-        return
+    if not await suppression.may_ask(session, address_hash, now):
+        return False
     who = await store.by_key(session, address.key)
     if who is None:
         who = await store.add(session, address, address_hash, request.language, request.origin.source, now)
     await store.hold(session, who)
     if who.state in (Consent.ACTIVE, Consent.PAUSED):
-        await owe_letter(session, who, "manage", wanted, now)
-        return
+        return may_write and await owe_letter(session, who, "manage", wanted, now)
     # The reason stays until they confirm: whoever typed the address need not be its owner.
     who.state, who.language = Consent.PENDING, request.language
     ids = [one.id or 0 for one in wanted]
     await store.choose(session, who.id or 0, ids, now)
     store.note(session, who, "asked", request.origin, now, " ".join(one.slug for one in wanted))
-    await owe_letter(session, who, "confirm", wanted, now)
+    return may_write and await owe_letter(session, who, "confirm", wanted, now)
 
 
 async def owe_letter(
-    session: AsyncSession, who: Subscriber, kind: str, editions: Sequence[Edition], now: datetime
+    session: AsyncSession,
+    who: Subscriber,
+    kind: str,
+    editions: Sequence[Edition],
+    now: datetime,
+    more: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Owe a reader a letter, at most one of a kind in 24 hours; False when they have had theirs."""
+    """Owe a reader a letter, at most one of a kind in 24 hours; False when they have had theirs.
+
+    `more` is what the letter says or leads to beside what all of its kind do.
+    """
     if await letters.made_since(session, kind, now - LETTER_GAP, who.id):
         return False
+    session.add(letter(who, kind, editions, now, more))
+    return True
+
+
+def letter(
+    who: Subscriber, kind: str, editions: Sequence[Edition], now: datetime, more: Mapping[str, Any] | None
+) -> Letter:
+    """Return a letter to a reader, in the colours of the first of `editions`."""
     first = editions[0]
     data = {
         "editions": [one.name for one in editions],
@@ -76,11 +103,10 @@ async def owe_letter(
         "accent_dark": first.accent_dark,
         "action": "confirm" if kind == "confirm" else "preferences",
     }
-    session.add(
-        Letter(kind=kind, address=who.address, subscriber_id=who.id, language=who.language, data=data,
-               created_at=now, due_at=now)
+    return Letter(
+        kind=kind, address=who.address, subscriber_id=who.id, language=who.language, data=data | dict(more or {}),
+        created_at=now, due_at=now,
     )  # fmt: skip
-    return True
 
 
 async def confirm(session: AsyncSession, subscriber_id: int, origin: Origin, now: datetime) -> Subscriber:
@@ -99,6 +125,39 @@ async def confirm(session: AsyncSession, subscriber_id: int, origin: Origin, now
     names = [one.slug for one in await issues.editions(session) if one.id in chosen]
     store.note(session, who, "confirmed", origin, now, " ".join(names))
     return who
+
+
+async def refuse(session: AsyncSession, who: Subscriber, origin: Origin, now: datetime) -> None:
+    """Believe an address that it did not ask: nothing of the request stays, and for 90 days it is not asked again.
+
+    Raises Conflict for somebody who is no longer being asked.
+    """
+    await store.hold(session, who)
+    if who.state != Consent.PENDING:
+        raise Conflict("This link is not good any more; there is nothing that waits for an answer.")
+    await suppression.refuse(session, who.address_hash, now)
+    await letters.settle_waiting(
+        session, who.id or 0, Waiting.WITHDRAWN, "it was not the reader who asked", now
+    )
+    if who.reason is None:
+        session.expunge(who)
+        await store.remove(session, who.id or 0)
+        return
+    who.state = Consent.ENDED  # as they were before somebody typed their address
+    await store.choose(session, who.id or 0, (), now)
+    store.note(session, who, "refused", origin, now)
+
+
+async def ask_again(session: AsyncSession, settings: Settings, who: Subscriber, now: datetime) -> None:
+    """Owe the confirmation once more to somebody whose link has aged, within the limits of the form."""
+    address = addresses.accept(who.address)
+    digest = address.digest(settings.suppression_key)
+    chosen = await store.choices(session, who.id or 0)
+    wanted = [one for one in await issues.editions(session) if one.id in chosen]
+    if who.state != Consent.PENDING or not wanted or not await asks.may_write(session, settings, digest, now):
+        return
+    if await owe_letter(session, who, "confirm", wanted, now):
+        asks.note_written(session, digest, now)
 
 
 async def admit(session: AsyncSession, who: Subscriber, origin: Origin, now: datetime) -> None:
@@ -127,6 +186,13 @@ async def change(
     _, dropped = await store.choose(session, who.id or 0, [one.id or 0 for one in wanted], now)
     await _withdraw(session, who, dropped, now)
     store.note(session, who, "changed", origin, now, " ".join(one.slug for one in wanted))
+
+
+async def suit(session: AsyncSession, who: Subscriber, taste: Taste) -> None:
+    """Keep how a reader wants it, from the next issue on."""
+    who.weekdays_only, who.hour = taste.weekdays_only, taste.hour
+    who.timezone = taste.timezone or who.timezone
+    await session.flush()
 
 
 async def leave(
@@ -159,9 +225,14 @@ async def switch(
     store.note(session, who, "changed", origin, now, " ".join(names))
 
 
+async def withdraw_all(session: AsyncSession, who: Subscriber, reason: str, now: datetime) -> None:
+    """Take back every issue that a reader is still owed."""
+    await ledger.withdraw(session, who.id or 0, None, now, reason)
+
+
 async def _end(session: AsyncSession, who: Subscriber, now: datetime) -> None:
-    who.state, who.reason = Consent.ENDED, Reason.LEFT
-    await ledger.withdraw(session, who.id or 0, None, now, "the reader left")
+    who.state, who.reason, who.paused_until = Consent.ENDED, Reason.LEFT, None
+    await withdraw_all(session, who, "the reader left", now)
 
 
 async def _withdraw(session: AsyncSession, who: Subscriber, editions: set[int], now: datetime) -> None:

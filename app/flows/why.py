@@ -1,6 +1,6 @@
 """Did she get it, and why not: one answer from subscribers, suppressions and the ledger."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import select
@@ -13,6 +13,7 @@ from app.delivery.models import WAITING, Delivery, Mailing, MailingState
 from app.feedback import store as reports
 from app.flows import came_back
 from app.flows.proof import accepted
+from app.issues import cadence
 from app.issues import store as issues
 from app.issues.models import Edition, Issue
 from app.subscribers import store, suppression
@@ -21,6 +22,7 @@ from app.subscribers.models import Subscriber, Subscription
 
 SETTLED = {
     "owed": "They are owed this issue, and it has not been handed over yet.",
+    "waits": "They are owed this issue at the hour they chose: {due:%Y-%m-%d at %H:%M} UTC.",
     "in_flight": "It is being handed to the relay right now.",
     "sent": "The relay {relay} took it on {done:%Y-%m-%d at %H:%M:%S} UTC and answered: {said}.",
     "deferred": "The relay said “not now” ({said}); it is tried again on {due:%Y-%m-%d at %H:%M:%S} UTC.",
@@ -39,7 +41,7 @@ async def why(
     """Return whether a reader got, gets or would get an issue, the rule that decided it, and the delivery.
 
     `verdict` is the delivery's state, or `would`, `unknown`, `suppressed`, `pending`, `paused`, `ended`,
-    `not_chosen`, `late`, `cancelled`. Raises Invalid for what is no address.
+    `not_chosen`, `weekend`, `late`, `cancelled`. Raises Invalid for what is no address.
     """
     known = accepted(address)
     edition = await issues.edition_of(session, issue)
@@ -57,12 +59,17 @@ async def why(
         return _told(address, "suppressed", " ".join([said, *came_back.told(led)]))
     if who is None:
         return _told(address, "unknown", "There is no reader with this address.")
-    verdict, sentence = await _left_out(session, who, edition, mailing, now)
+    verdict, sentence = await _left_out(session, who, edition, issue.date, mailing, now)
     return _told(address, verdict, sentence)
 
 
 async def _left_out(
-    session: AsyncSession, who: Subscriber, edition: Edition, mailing: Mailing | None, now: datetime
+    session: AsyncSession,
+    who: Subscriber,
+    edition: Edition,
+    day: date,
+    mailing: Mailing | None,
+    now: datetime,
 ) -> tuple[str, str]:
     if who.state == State.PENDING:
         return "pending", f"They asked on {who.created_at:%Y-%m-%d} and have not confirmed yet."
@@ -75,6 +82,8 @@ async def _left_out(
     chosen = await session.get(Subscription, (who.id, edition.id))
     if chosen is None:
         return "not_chosen", f"They have not chosen {edition.name}."
+    if who.weekdays_only and cadence.is_weekend_extra(edition.cadence, day):
+        return "weekend", "They want nothing on Saturdays and Sundays."
     if mailing is not None and mailing.state == MailingState.CANCELLED:
         return "cancelled", "The mailing was cancelled before they were owed anything; `send` reopens it."
     if mailing is None or mailing.cutoff is None:
@@ -94,7 +103,8 @@ def _of(one: Delivery, mailing: Mailing | None) -> str:
     pause = ""
     if one.state in WAITING and mailing is not None and mailing.state == MailingState.PAUSED:
         pause = f" The mailing is paused ({mailing.problem})."
-    told = SETTLED[one.state].format(
+    waits = one.state == "owed" and one.slot is not None and one.slot == one.due_at and not one.attempts
+    told = SETTLED["waits" if waits else one.state].format(
         relay=one.relay,
         done=one.done_at or one.due_at,
         due=one.due_at,

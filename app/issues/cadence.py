@@ -7,6 +7,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from app.core.errors import Fault, Invalid
 
+SATURDAY = 5
+
 
 def check(cadence: Mapping[str, Any]) -> None:
     """Raise Invalid unless the cadence names weekdays or a day of the month."""
@@ -30,6 +32,17 @@ def next_date(cadence: Mapping[str, Any], after: date) -> date:
     while not _is_due(cadence, day):
         day += timedelta(days=1)
     return day
+
+
+def is_weekend_extra(cadence: Mapping[str, Any], day: date) -> bool:
+    """Tell whether an issue is of a Saturday or Sunday, in an edition that comes on weekdays as well."""
+    return day.weekday() >= SATURDAY and comes_on_both(cadence)
+
+
+def comes_on_both(cadence: Mapping[str, Any]) -> bool:
+    """Tell whether an edition comes on weekdays and on weekends."""
+    days = cadence.get("weekdays", ())
+    return any(day < SATURDAY for day in days) and any(day >= SATURDAY for day in days)
 
 
 def _is_due(cadence: Mapping[str, Any], day: date) -> bool:

@@ -9,6 +9,7 @@ from app.core.errors import Fault, Invalid
 from app.mail import headers
 
 LONGEST = 1_000  # characters; more is not worth reading
+GMAIL = ("gmail.com", "googlemail.com")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,17 @@ class Address:
     def hashed(self, suppression_key: str) -> bytes:
         """Return the keyed hash (32 bytes) that outlives the address itself."""
         return hmac.digest(suppression_key.encode(), self.key.encode(), "sha256")
+
+    def digest(self, suppression_key: str) -> bytes:
+        """Return the keyed hash (32 bytes) by which letters to one mailbox are counted, however it is spelled."""
+        return hmac.digest(suppression_key.encode(), f"mailbox:{self._mailbox}".encode(), "sha256")
+
+    @property
+    def _mailbox(self) -> str:
+        """The key without a tag (`+news`), and at Gmail without dots; many providers see no difference."""
+        local, _, domain = self.key.rpartition("@")
+        local = local.partition("+")[0] or local
+        return f"{local.replace('.', '')}@gmail.com" if domain in GMAIL else f"{local}@{domain}"
 
 
 def accept(raw: str) -> Address:

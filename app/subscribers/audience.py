@@ -1,13 +1,30 @@
 """Who is due an edition: SELECTs that the ledger puts into its own statements, never a Python list."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, case, exists, or_, select
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
 from app.core.db import UTCDateTime
 from app.subscribers.consent import State
+from app.subscribers.hours import Hours
 from app.subscribers.models import Subscriber, Subscription, Suppression
 
 DUE, LEFT, SUPPRESSED = "due", "left", "suppressed"
@@ -28,6 +45,40 @@ def readers_of(edition_id: int, cutoff: datetime) -> Select[int, str]:
         .join(Subscription, chosen)
         .where(_reachable(cutoff), ~_suppressed())
     )
+
+
+def sparing_weekends(readers: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
+    """Leave out those who want nothing on Saturdays and Sundays."""
+    return readers.where(col(Subscriber.weekdays_only).is_(False))
+
+
+async def hours(session: AsyncSession, home: str) -> Hours:
+    """Return every zone and hour that a reader has chosen; who has named no zone lives in `home`."""
+    theirs = func.coalesce(col(Subscriber.timezone), home)
+    found = select(theirs, col(Subscriber.hour)).where(col(Subscriber.hour).is_not(None)).distinct()
+    return [(zone, hour) for zone, hour in await session.execute(found) if hour is not None]
+
+
+def at_their_hour(
+    readers: Select[*tuple[Any, ...]], slots: Mapping[datetime, Hours], home: str
+) -> Select[*tuple[Any, ...]]:
+    """Add a column `slot`: when the hour of a reader is to come, or NULL for one who need not wait."""
+    zone, hour, kind = func.coalesce(col(Subscriber.timezone), home), col(Subscriber.hour), UTCDateTime()
+    whens = [
+        (or_(*(and_(hour == each, zone.in_(zones)) for each, zones in _by_hour(wanted).items())), moment)
+        for moment, wanted in sorted(slots.items())
+    ]
+    if not whens:
+        return readers
+    theirs = case(*((which, literal(moment, kind)) for which, moment in whens), else_=null())
+    return readers.add_columns(theirs.label("slot"))
+
+
+def _by_hour(wanted: Hours) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for zone, hour in wanted:
+        found.setdefault(hour, []).append(zone)
+    return found
 
 
 @lru_cache(maxsize=256)

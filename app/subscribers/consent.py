@@ -20,6 +20,7 @@ class Reason(StrEnum):
     COMPLAINED = "complained"
     ERASED = "erased"
     EDITOR = "editor"
+    REFUSED = "refused"
 
 
 WORDING = "2026-12"  # changes with the words of the form and the confirmation letter

@@ -1,14 +1,17 @@
-"""Tables: who reads, what they chose, proof that they asked, whom we must not mail, and files on their way in."""
+"""Tables: who reads, what they chose and asked for, proof of it, whom we must not mail, files on their way in."""
 
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, CheckConstraint, Index, LargeBinary
+from sqlalchemy import JSON, BigInteger, CheckConstraint, Index, LargeBinary, text
 from sqlmodel import Field, SQLModel
 
 from app.core.db import UTCDateTime
 from app.subscribers.consent import State
+
+_HAS_HOUR = text("hour IS NOT NULL")
+_WAITS = text("state = 'waiting'")
 
 
 class Subscriber(SQLModel, table=True):
@@ -17,6 +20,7 @@ class Subscriber(SQLModel, table=True):
     __table_args__ = (
         CheckConstraint("state IN ('pending', 'active', 'paused', 'ended')", name="state"),
         Index(None, "state", "id"),
+        Index("hours", "timezone", "hour", sqlite_where=_HAS_HOUR, postgresql_where=_HAS_HOUR),
         {"sqlite_autoincrement": True},  # an id is in links that live for years: never given twice
     )
 
@@ -28,9 +32,11 @@ class Subscriber(SQLModel, table=True):
     name: str = Field(default="", max_length=120)
     language: str = Field(max_length=8)
     timezone: str | None = Field(default=None, max_length=64)
-    hour: int | None = None
+    hour: int | None = None  # the hour of the day at which mail shall come, where they are
+    weekdays_only: bool = False
     state: str = Field(default=State.PENDING, max_length=8)
     reason: str | None = Field(default=None, max_length=12)
+    paused_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
     paused_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
     source: str = Field(default="form", max_length=120)
     created_at: datetime = Field(sa_type=UTCDateTime)
@@ -62,6 +68,48 @@ class ConsentEvent(SQLModel, table=True):
     source: str = Field(max_length=120)
     network: bytes | None = Field(default=None, sa_type=LargeBinary)
     editions: str = Field(default="", max_length=400)
+    detail: str = Field(default="", max_length=16)  # why they left, in one of the words that were offered
+
+
+class AskState(StrEnum):
+    """waiting → written (a letter is owed) or silent (none is: a limit, or an address that must not be mailed)."""
+
+    WAITING = "waiting"
+    WRITTEN = "written"
+    SILENT = "silent"
+
+
+class Ask(SQLModel, table=True):
+    """A request from the form: taken in a moment at the door, answered by the worker, then known by hashes only."""
+
+    __table_args__ = (
+        CheckConstraint("state IN ('waiting', 'written', 'silent')", name="state"),
+        Index(None, "network", "at"),
+        Index(None, "digest", "at"),
+        Index("waiting", "id", sqlite_where=_WAITS, postgresql_where=_WAITS),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    at: datetime = Field(sa_type=UTCDateTime, index=True)
+    state: str = Field(default=AskState.WAITING, max_length=8)
+    digest: bytes = Field(sa_type=LargeBinary)  # of the address without its tag and, at Gmail, its dots
+    network: bytes | None = Field(default=None, sa_type=LargeBinary)
+    wish: dict[str, Any] | None = Field(default=None, sa_type=JSON(none_as_null=True))  # until it is answered
+
+
+class Errand(SQLModel, table=True):
+    """What a reader asked for that takes a freshly mailed link; `address` is the new one of a change."""
+
+    __table_args__ = (
+        CheckConstraint("kind IN ('address', 'move', 'data', 'erase')", name="kind"),
+        {"sqlite_autoincrement": True},  # an id is in a link: never given twice
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    subscriber_id: int = Field(foreign_key="subscriber.id", index=True, ondelete="CASCADE")
+    kind: str = Field(max_length=8)
+    address: str = Field(default="", max_length=254)
+    made_at: datetime = Field(sa_type=UTCDateTime)
 
 
 class Suppression(SQLModel, table=True):

@@ -32,9 +32,14 @@ async def by_key(session: AsyncSession, key: str) -> Subscriber | None:
     return (await session.scalars(select_model(Subscriber).where(Subscriber.address_key == key))).first()
 
 
+async def find(session: AsyncSession, subscriber_id: int) -> Subscriber | None:
+    """Return a subscriber as the database has them now, if they are still there."""
+    return await session.get(Subscriber, subscriber_id, populate_existing=True)
+
+
 async def get(session: AsyncSession, subscriber_id: int) -> Subscriber:
     """Return a subscriber as the database has them now, or raise NotFound."""
-    found = await session.get(Subscriber, subscriber_id, populate_existing=True)
+    found = await find(session, subscriber_id)
     if found is None:
         raise NotFound("There is no such subscriber.")
     return found
@@ -136,6 +141,35 @@ async def proofs(session: AsyncSession, subscriber_id: int) -> Sequence[ConsentE
     """Return what a subscriber did, in order."""
     which = select_model(ConsentEvent).where(ConsentEvent.subscriber_id == subscriber_id)
     return (await session.scalars(which.order_by(col(ConsentEvent.id)))).all()
+
+
+async def last_left(session: AsyncSession, subscriber_id: int, since: datetime) -> ConsentEvent | None:
+    """Return the last proof after `since` that a subscriber left an edition or all of them."""
+    which = select_model(ConsentEvent).where(
+        ConsentEvent.subscriber_id == subscriber_id, ConsentEvent.kind == "left", col(ConsentEvent.at) > since
+    )
+    return (await session.scalars(which.order_by(col(ConsentEvent.id).desc()).limit(1))).first()
+
+
+async def pauses_over(session: AsyncSession, now: datetime, limit: int) -> Sequence[int]:
+    """Return subscribers whose pause has ended and who do not know it yet."""
+    over = select(col(Subscriber.id)).where(
+        col(Subscriber.state) == State.PAUSED, col(Subscriber.paused_until) <= now
+    )
+    return [number for number in (await session.execute(over.limit(limit))).scalars() if number is not None]
+
+
+async def never_confirmed(session: AsyncSession, source: str, before: datetime, limit: int) -> Sequence[int]:
+    """Return pending subscribers of a source who never were readers and have not been asked since `before`."""
+    asked = exists().where(
+        col(ConsentEvent.subscriber_id) == Subscriber.id, col(ConsentEvent.kind) == "asked",
+        col(ConsentEvent.at) >= before,
+    )  # fmt: skip
+    which = select(col(Subscriber.id)).where(
+        col(Subscriber.state) == State.PENDING, col(Subscriber.source) == source, col(Subscriber.created_at) < before,
+        col(Subscriber.confirmed_at).is_(None), ~asked,
+    )  # fmt: skip
+    return [number for number in (await session.execute(which.limit(limit))).scalars() if number is not None]
 
 
 async def remove(session: AsyncSession, subscriber_id: int) -> None:

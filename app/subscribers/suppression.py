@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
@@ -12,6 +13,7 @@ from app.subscribers.consent import Reason
 from app.subscribers.models import Suppression, SuppressionKey
 
 LIFTED_BY_CONFIRMATION = (Reason.LEFT, Reason.ERASED, Reason.COMPLAINED, Reason.BOUNCED)
+REFUSAL = timedelta(days=90)  # how long “it was not me” keeps an address from being asked again
 
 
 async def check_key(session: AsyncSession, key: str) -> None:
@@ -38,6 +40,27 @@ async def find(session: AsyncSession, address_hash: bytes) -> Suppression | None
     ).first()
 
 
+async def may_ask(session: AsyncSession, address_hash: bytes, now: datetime) -> bool:
+    """Tell whether an address may be asked by mail if it wants to be a reader."""
+    stands = await find(session, address_hash)
+    if stands is None or stands.reason in LIFTED_BY_CONFIRMATION:
+        return True
+    return stands.reason == Reason.REFUSED and now - stands.since >= REFUSAL
+
+
+async def refuse(session: AsyncSession, address_hash: bytes, now: datetime) -> None:
+    """Keep an address from being asked again for 90 days from now; a graver reason stands."""
+    found = await add(session, address_hash, Reason.REFUSED, now)
+    if found.reason == Reason.REFUSED:
+        found.since = now
+
+
+async def forget_refusals(session: AsyncSession, now: datetime) -> None:
+    """Forget the refusals whose time is over."""
+    over = (col(Suppression.reason) == Reason.REFUSED, col(Suppression.since) <= now - REFUSAL)
+    await session.execute(delete(Suppression).where(*over))
+
+
 async def add(session: AsyncSession, address_hash: bytes, reason: Reason, since: datetime) -> Suppression:
     """Suppress an address and return the row; one that is suppressed already keeps its first reason."""
     found = await find(session, address_hash)
@@ -49,11 +72,11 @@ async def add(session: AsyncSession, address_hash: bytes, reason: Reason, since:
 
 
 async def lift(session: AsyncSession, address_hash: bytes) -> bool:
-    """Lift what a new confirmation may lift; return False when an editor's suppression stands."""
+    """Lift what a new confirmation may lift; return False when another suppression stands."""
     found = await find(session, address_hash)
     if found is None:
         return True
-    if found.reason not in LIFTED_BY_CONFIRMATION:
+    if found.reason not in (*LIFTED_BY_CONFIRMATION, Reason.REFUSED):
         return False
     await session.delete(found)
     await session.flush()

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -11,7 +12,7 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.core import i18n, paths
 from app.core.errors import BroadsheetError
@@ -48,6 +49,7 @@ def _environment(language: str) -> Environment:
     )
     install = getattr(environment, "install_gettext_callables")  # noqa: B009 (made at run time)
     install(catalogue.gettext, catalogue.ngettext, newstyle=True)
+    environment.filters["day"] = lambda day: i18n.format_date(day, language)
     return environment
 
 
@@ -66,9 +68,15 @@ def language_of(request: Request, preferred: str | None = None) -> str:
 
 def stylesheet(editions: Sequence[Edition]) -> str:
     """Return the one stylesheet, with the accents of the editions."""
+    return _stylesheet(tuple((one.slug, one.accent, one.accent_dark) for one in editions))
+
+
+@lru_cache(maxsize=8)
+def _stylesheet(accents: tuple[tuple[str, str, str], ...]) -> str:
+    editions = [{"slug": slug, "accent": accent, "accent_dark": dark} for slug, accent, dark in accents]
     plain = (paths.templates() / "web" / "style.css").read_text(encoding="utf-8")
-    accents = ENVIRONMENTS[i18n.LANGUAGES[0]].get_template("editions.css").render(editions=editions)
-    return plain + accents
+    own = ENVIRONMENTS[i18n.LANGUAGES[0]].get_template("editions.css").render(editions=editions)
+    return plain + own
 
 
 class Pages:
@@ -82,6 +90,11 @@ class Pages:
         self.here = quote(request.scope["path"])
         self.editions = [_shown(edition, today) for edition in editions]
         self.version = hashlib.sha256(stylesheet(editions).encode()).hexdigest()[:12]
+
+    @property
+    def base(self) -> str:
+        """Return what every link of ours begins with."""
+        return self.house.settings.base_url
 
     @property
     def keep(self) -> str:
@@ -115,14 +128,39 @@ class Pages:
         html = ENVIRONMENTS[self.language].get_template(template).render({**common, **context})
         return HTMLResponse(html, status, headers=headers(base, private))
 
+    def link(self, path: str) -> str:
+        """Return the address of a page of ours, in the language of this one."""
+        return f"{self.base}{path}{self.keep}"
+
+    def go(self, path: str, query: str = "") -> Response:
+        """Send the browser on to a page of ours (303), with a query of its own before the language."""
+        return self.go_plainly(path + query + (self.keep.replace("?", "&") if query else self.keep))
+
+    def go_plainly(self, path: str) -> Response:
+        """Send the browser on to a page of ours in the reader's own language."""
+        return RedirectResponse(f"{self.base}{path}", 303, headers=headers(self.base, private=True))
+
+    def day(self, moment: date) -> str:
+        """Return a day in words."""
+        return i18n.format_date(moment, self.language)
+
     def note(
-        self, key: str, status: int = 200, links: Sequence[tuple[str, str]] = (), **values: object
+        self,
+        key: str,
+        status: int = 200,
+        links: Sequence[tuple[str, str]] = (),
+        buttons: Sequence[tuple[str, str]] = (),
+        **values: object,
     ) -> HTMLResponse:
-        """Return a page that says one thing: the catalogue's `web.note.<key>.heading` and `.text`."""
+        """Return a page that says one thing: the catalogue's `web.note.<key>.heading` and `.text`.
+
+        `links` and `buttons` are words and where they lead; a button posts.
+        """
         context = {
             "heading": self.say(f"web.note.{key}.heading", **values),
             "paragraphs": [self.say(f"web.note.{key}.text", **values)],
             "links": list(links),
+            "buttons": list(buttons),
         }
         return self.respond("note.html", context, status, private=True)
 
@@ -142,13 +180,20 @@ def headers(base_url: str, private: bool) -> dict[str, str]:
     return found
 
 
-def policy(base_url: str) -> str:
+def framed(response: Response, base_url: str) -> Response:
+    """Let any site show this page in a frame; it is the form, which needs no rights and shows nobody's."""
+    response.headers["Content-Security-Policy"] = policy(base_url, framed_by="*")
+    del response.headers["X-Frame-Options"]
+    return response
+
+
+def policy(base_url: str, framed_by: str = "'none'") -> str:
     """Return what a page may load: our stylesheet and forms, by whichever name of this host it was opened."""
     parts = urlsplit(base_url)
     ours = f"'self' {parts.scheme}://{parts.netloc}"
     return (
         f"default-src 'none'; style-src {ours}; form-action {ours}; frame-src 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
+        f"base-uri 'none'; frame-ancestors {framed_by}"
     )
 
 
@@ -178,6 +223,9 @@ def failed(house: House, request: Request, error: Exception, status: int = 500) 
 
 
 def _shown(edition: Edition, today: date) -> dict[str, Any]:
-    seen = ("id", "slug", "name", "label", "description", "language", "accent", "accent_dark")
+    seen = ("id", "slug", "name", "label", "description", "language", "accent", "accent_dark", "timezone")
     shown = {part: getattr(edition, part) for part in seen}
-    return shown | {"next_date": cadence.next_date(edition.cadence, today)}
+    return shown | {
+        "next_date": cadence.next_date(edition.cadence, today),
+        "comes_on_both": cadence.comes_on_both(edition.cadence),
+    }

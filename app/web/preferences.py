@@ -1,23 +1,43 @@
-"""What a reader gets, and how they leave: the pages behind the links of every mail, and the one-click POST."""
+"""What a reader gets and how: editions, days, hour, language, a pause; and the way to all that takes a mailed link."""
 
+from datetime import date, datetime, time, timedelta
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
-from fastapi import Form, Query, Request
-from starlette.responses import RedirectResponse, Response
+from fastapi import Form, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
 
 from app.core import i18n
-from app.core.errors import Conflict, NotFound
+from app.core.errors import Conflict, Invalid
 from app.core.tokens import Purpose
-from app.edge import InHouse, Reading, Writing
-from app.flows import subscribe
-from app.issues import store as issues
+from app.edge import House, InHouse, Reading, Writing
+from app.flows import errands, second_thoughts, subscribe
 from app.subscribers import addresses, store
 from app.subscribers.consent import State
+from app.subscribers.errands import Kind
 from app.subscribers.models import Subscriber
+from app.web import zones
+from app.web.origin import origin
 from app.web.pages import Pages, page_router, pages
-from app.web.subscribe import origin, reader_of
+from app.web.subscribe import reader_of
 
 router = page_router()
+
+PAUSES = {"week": timedelta(days=7), "month": timedelta(days=30)}
+MAILED = {"address": Kind.ADDRESS, "data": Kind.DATA, "erase": Kind.ERASE}
+
+
+class Choices(BaseModel):
+    """What the page sends: `hour` is empty for “as soon as it is out”, `pause` is one of the words of the page."""
+
+    editions: list[str] = Field(default=[], max_length=50)
+    language: str = Field(default="", max_length=8)
+    weekdays_only: bool = False
+    hour: str = Field(default="", max_length=2)
+    timezone: str = Field(default="", max_length=64)
+    pause: str = Field(default="keep", max_length=8)
+    until: str = Field(default="", max_length=10)
 
 
 @router.get("/p/{token}")
@@ -28,49 +48,41 @@ async def show_preferences(
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
     shown = await pages(session, at, request, who.language)
     if who.state not in (State.ACTIVE, State.PAUSED):
-        return _gone(shown, 200)
-    chosen = await store.choices(session, who.id or 0)
-    context = {
-        "address": addresses.masked(who.address),
-        "action": f"{at.settings.base_url}/p/{token}{shown.keep}",
-        "leave_action": f"{at.settings.base_url}/p/{token}/leave{shown.keep}",
-        "values": {
-            "editions": [one["slug"] for one in shown.editions if one["id"] in chosen],
-            "language": who.language,
-        },
-        "saved": saved,
-    }
-    return shown.respond("preferences.html", context, private=True)
+        return gone(shown, 200)
+    return await _page(session, shown, who, token, saved=saved)
 
 
 @router.post("/p/{token}")
 async def change(
-    request: Request,
-    session: Writing,
-    at: InHouse,
-    token: str,
-    editions: Annotated[list[str], Form()] = [],  # noqa: B006 (FastAPI copies it)
-    language: Annotated[str, Form(max_length=8)] = "",
+    request: Request, session: Writing, at: InHouse, token: str, form: Annotated[Choices, Form()]
 ) -> Response:
-    """Give the reader the editions they ticked; none is leaving."""
+    """Give the reader what they ticked; no edition at all is leaving."""
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
-    if (
-        not language
-    ):  # our form always sends it: without, this is no choice, and must not be taken for leaving
+    # Our form always sends the language: without it this is no choice, and must not be taken for leaving.
+    if not form.language:
         return (await pages(session, at, request, who.language)).note("wrong", 422)
-    chosen_language = language if language in i18n.LANGUAGES else who.language
+    language = form.language if form.language in i18n.LANGUAGES else who.language
+    changes_language = language != who.language
     came_from = origin(request, at, "preferences")
-    shown = await pages(session, at, request, chosen_language)
-    changes_language = chosen_language != who.language
+    shown = await pages(session, at, request, language)
     try:
-        await subscribe.change(session, who, editions, chosen_language, came_from, at.now())
+        end = _end_of_pause(form, who, at.now())
+    except Invalid:
+        return await _page(session, shown, who, token, problem="pause")
+    try:
+        await subscribe.change(session, who, form.editions, language, came_from, at.now())
+        if not form.editions:
+            return await left(session, shown, who, f"/p/{token}")
+        await subscribe.suit(session, who, _taste(form))
+        if end is not None:
+            await second_thoughts.pause(session, who, end, came_from, at.now())
+        elif form.pause == "none":
+            await second_thoughts.resume(session, who, came_from, at.now())
     except Conflict:
-        return _gone(shown)
-    if not editions:
-        return _left(shown, who, None)
-    # The page goes on in the language of its address, unless it is the language that they have just changed.
-    keep = "" if changes_language else shown.keep.replace("?", "&")
-    return RedirectResponse(f"{at.settings.base_url}/p/{token}?saved=1{keep}", 303)
+        return gone(shown)
+    if changes_language:  # the page goes on in the language that they have just chosen
+        return shown.go_plainly(f"/p/{token}?saved=1")
+    return shown.go(f"/p/{token}", "?saved=1")
 
 
 @router.post("/p/{token}/leave")
@@ -78,76 +90,143 @@ async def leave_all(request: Request, session: Writing, at: InHouse, token: str)
     """Stop everything."""
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
     await subscribe.leave(session, who, None, origin(request, at, "preferences"), at.now())
-    shown = await pages(session, at, request, who.language)
-    shown.here = shown.here.removesuffix("/leave")  # which nobody can open: in the other language, this is
-    return _left(shown, who, None)
+    return await left(session, await _parent(session, at, request, who), who, f"/p/{token}")
 
 
-@router.get("/u/{token}")
-async def show_unsubscribe(request: Request, session: Reading, at: InHouse, token: str) -> Response:
-    """Show the button that stops the edition this mail was of; looking changes nothing."""
-    who, edition_id = await reader_of(session, at, token, Purpose.UNSUBSCRIBE)
-    shown = await pages(session, at, request, who.language)
-    edition = _edition(shown, edition_id)
-    chosen = await store.choices(session, who.id or 0)
-    if edition_id not in chosen:
-        return _left(shown, who, edition)
-    others = [
-        one for one in shown.editions if one["id"] not in chosen and one["language"] == edition["language"]
-    ]
-    here = f"{at.settings.base_url}/u/{token}"
-    preferences = at.composer.link(Purpose.PREFERENCES, who.id or 0)
-    context = {
-        "edition": edition,
-        "address": addresses.masked(who.address),
-        "action": here,
-        "alternative": others[0] if others else None,
-        "alternative_action": f"{here}?instead={others[0]['slug']}" if others else None,
-        "preferences_url": preferences + shown.keep,
-    }
-    return shown.respond("unsubscribe.html", context, private=True)
+@router.post("/p/{token}/undo")
+async def undo(request: Request, session: Writing, at: InHouse, token: str) -> Response:
+    """Take the last leaving back."""
+    who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
+    return await undone(session, at, request, who)
 
 
-@router.post("/u/{token}")
-async def unsubscribe(
-    request: Request,
-    session: Writing,
-    at: InHouse,
-    token: str,
-    instead: Annotated[str | None, Query(max_length=32)] = None,
+@router.post("/p/{token}/why")
+async def say_why(
+    request: Request, session: Writing, at: InHouse, token: str, reason: Annotated[str, Form(max_length=16)]
 ) -> Response:
-    """Stop the edition at once, for a person or a mail program (RFC 8058 §3.2): 200, no redirect, twice is fine."""
-    who, edition_id = await reader_of(session, at, token, Purpose.UNSUBSCRIBE)
+    """Keep why a reader left."""
+    who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
+    await second_thoughts.say_why(session, who, reason, at.now())
+    shown = await _parent(session, at, request, who)
+    return await left(session, shown, who, f"/p/{token}", thanked=True)
+
+
+@router.post("/p/{token}/mail")
+async def mail_link(
+    request: Request, session: Writing, at: InHouse, token: str, errand: Annotated[str, Form(max_length=8)]
+) -> Response:
+    """Mail a reader the link for what only the owner of the mailbox may do."""
+    who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
+    shown = await _parent(session, at, request, who)
+    if who.state not in (State.ACTIVE, State.PAUSED):
+        return gone(shown)
+    if errand not in MAILED:
+        return shown.note("wrong", 422)
+    await errands.mail(session, who, MAILED[errand], at.now())
+    back = [(shown.say("web.note.back"), shown.link(f"/p/{token}"))]
+    return shown.note("mailed", links=back, address=addresses.masked(who.address))
+
+
+def gone(shown: Pages, status: int = 409) -> Response:
+    """Return the page for somebody who is no reader."""
+    return shown.note("gone", status, [(shown.say("web.note.front"), shown.link("/"))])
+
+
+async def left(
+    session: Reading, shown: Pages, who: Subscriber, here: str, stopped: str = "", thanked: bool = False
+) -> Response:
+    """Return the page after leaving: what has stopped, an undo for a day, and why, if they like to say.
+
+    `stopped` is the name of the edition that the link is of, if it is of one.
+    """
+    undoable = await second_thoughts.undoable(session, who, shown.house.now())
+    titles = [one.name for one in undoable] or [stopped]
+    names = shown.say("mail.joiner").join(shown.say("mail.title", name=title) for title in titles)
+    key = "left_one" if who.state in (State.ACTIVE, State.PAUSED) else "left"
+    context = {
+        "heading": shown.say(f"web.note.{key}.heading", editions=names),
+        "lead": shown.say(f"web.note.{key}.text", editions=names),
+        "address": addresses.masked(who.address),
+        "undo_action": f"{shown.base}{here}/undo{shown.keep}" if undoable else None,
+        "why_action": f"{shown.base}{here}/why{shown.keep}" if undoable and not thanked else None,
+        "reasons": [(reason, shown.say(f"web.left.{reason}")) for reason in second_thoughts.REASONS],
+        "thanked": thanked,
+        "front_url": shown.link("/"),
+    }
+    return shown.respond("left.html", context, private=True)
+
+
+async def undone(session: Writing, at: House, request: Request, who: Subscriber) -> Response:
+    """Take the last leaving back, and say what comes again."""
+    shown = await _parent(session, at, request, who)
+    try:
+        await second_thoughts.undo(session, who, origin(request, at, "undo"), at.now())
+    except Conflict:
+        return gone(shown)
+    mine = at.composer.signer.sign(Purpose.PREFERENCES, who.id or 0)
+    return shown.go(f"/p/{mine}", "?saved=1")
+
+
+async def _parent(session: Reading, at: House, request: Request, who: Subscriber) -> Pages:
+    """Return what renders the answer of an address that nobody can open: in the other language, its parent is."""
     shown = await pages(session, at, request, who.language)
-    came_from = origin(request, at, "unsubscribe")
-    if instead is not None:
-        other = await issues.edition(session, instead)
-        try:
-            await subscribe.switch(session, who, edition_id, other.id or 0, came_from, at.now())
-        except Conflict:
-            return _gone(shown)
-        return shown.note("switched", edition=other.name)
-    await subscribe.leave(session, who, edition_id, came_from, at.now())
-    return _left(shown, who, _edition(shown, edition_id))
+    shown.here = shown.here.rpartition("/")[0]
+    return shown
 
 
-def _gone(shown: Pages, status: int = 409) -> Response:
-    return shown.note("gone", status, _front(shown.house.settings.base_url, shown))
+def _taste(form: Choices) -> subscribe.Taste:
+    hour = int(form.hour) if form.hour.isdecimal() and int(form.hour) < 24 else None
+    return subscribe.Taste(form.weekdays_only, hour, form.timezone if zones.is_known(form.timezone) else None)
 
 
-def _left(shown: Pages, who: Subscriber, edition: dict[str, Any] | None) -> Response:
-    links = _front(shown.house.settings.base_url, shown)
-    if edition is not None and who.state in (State.ACTIVE, State.PAUSED):
-        return shown.note("left_one", edition=edition["name"])
-    return shown.note("left", links=links)
+def _end_of_pause(form: Choices, who: Subscriber, now: datetime) -> datetime | None:
+    """Return when a pause that the form asks for ends: as a day begins, where the reader is. Raises Invalid."""
+    there = now.astimezone(
+        ZoneInfo(form.timezone if zones.is_known(form.timezone) else who.timezone or "UTC")
+    )
+    if form.pause in PAUSES:
+        return datetime.combine((there + PAUSES[form.pause]).date(), time(), there.tzinfo)
+    if form.pause != "until" and not form.until:
+        return None
+    try:
+        end = datetime.combine(date.fromisoformat(form.until), time(), there.tzinfo)
+    except ValueError:
+        raise Invalid("A pause ends on a day such as 2026-11-30.") from None
+    second_thoughts.check_pause(end, now)
+    return end
 
 
-def _front(base_url: str, shown: Pages) -> list[tuple[str, str]]:
-    return [(shown.say("web.note.front"), f"{base_url}/{shown.keep}")]
-
-
-def _edition(shown: Pages, edition_id: int) -> dict[str, Any]:
-    for one in shown.editions:
-        if one["id"] == edition_id:
-            return one
-    raise NotFound("This edition is no more.")
+async def _page(
+    session: Reading,
+    shown: Pages,
+    who: Subscriber,
+    token: str,
+    problem: str = "",
+    saved: bool = False,
+) -> Response:
+    now = shown.house.now()
+    chosen = await store.choices(session, who.id or 0)
+    mine = [one for one in shown.editions if one["id"] in chosen]
+    zone = who.timezone or next((one["timezone"] for one in mine), "UTC")
+    here = f"{shown.base}/p/{token}"
+    context: dict[str, Any] = {
+        "address": addresses.masked(who.address),
+        "action": here + shown.keep,
+        "leave_action": f"{here}/leave{shown.keep}",
+        "mail_action": f"{here}/mail{shown.keep}",
+        "values": {
+            "editions": [one["slug"] for one in mine],
+            "language": who.language,
+            "weekdays_only": who.weekdays_only,
+            "hour": who.hour,
+            "timezone": zone,
+        },
+        "zones": zones.choices(shown.language, now, zone),
+        "paused_until": who.paused_until.astimezone(ZoneInfo(zone)).date() if who.paused_until else None,
+        "is_paused": who.state == State.PAUSED,
+        "earliest": (now + timedelta(days=1)).date(),
+        "latest": (now + second_thoughts.LONGEST_PAUSE - timedelta(days=2)).date(),
+        "saved": saved,
+        "problem": shown.say(f"web.preferences.bad_{problem}") if problem else None,
+    }
+    return shown.respond("preferences.html", context, 422 if problem else 200, private=True)

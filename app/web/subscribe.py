@@ -1,73 +1,37 @@
-"""The form, the note to look into one's inbox, and the confirmation."""
+"""What the confirmation letter leads to: yes, “it was not me”, and a new link where the old one has aged."""
 
-import hmac
-import ipaddress
-from typing import Annotated, Literal
-
-from fastapi import Form as FormBody
 from fastapi import Request
-from pydantic import BaseModel, Field
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from app.core import tokens
-from app.core.errors import Conflict, Invalid, NotFound
-from app.core.tokens import Purpose
+from app.core.errors import Conflict, NotFound
+from app.core.tokens import Claim, Purpose
 from app.edge import House, InHouse, Reading, Writing
 from app.flows import subscribe
-from app.issues import store as issues
 from app.subscribers import addresses, store
+from app.subscribers.consent import State
 from app.subscribers.models import Subscriber
-from app.subscribers.store import Origin
+from app.web.origin import origin
 from app.web.pages import Pages, page_router, pages
 
 router = page_router()
 
-RECENT = 6
-
-
-@router.get("/")
-async def home(request: Request, session: Reading, at: InHouse) -> Response:
-    """Show the form and the recent issues."""
-    shown = await pages(session, at, request)
-    first = [one["slug"] for one in shown.editions[:1]]
-    chosen = request.query_params.getlist("edition") or first
-    return await _form(session, at, shown, Form(editions=chosen))
-
-
-class Form(BaseModel):
-    """What the form sends; `website` is what only a robot fills in."""
-
-    email: str = ""  # its length is judged with the rest of it
-    editions: list[str] = Field(default=[], max_length=50)
-    language: str = Field(default="", max_length=8)
-    website: str = Field(default="", max_length=1000)
-
-
-@router.post("/subscribe")
-async def ask(request: Request, session: Writing, at: InHouse, form: Annotated[Form, FormBody()]) -> Response:
-    """Take a request from the form; the answer is the same for every address that can be mailed."""
-    shown = await pages(session, at, request, form.language)
-    shown.here = "/"  # where the other language is; nobody can open this address
-    if form.website:
-        return shown.note("inbox")
-    wanted = subscribe.Request(form.email, form.editions, shown.language, origin(request, at, "form"))
-    try:
-        await subscribe.ask(session, at.settings, wanted, at.now())
-    except Invalid as error:
-        return await _form(session, at, shown, form, "email" if error.faults else "editions")
-    return shown.note("inbox")
-
 
 @router.get("/c/{token}")
 async def show_confirmation(request: Request, session: Reading, at: InHouse, token: str) -> Response:
-    """Show the one button; looking changes nothing."""
+    """Show the two buttons; looking changes nothing."""
     who = await _asked(session, at, token)
     shown = await pages(session, at, request, who.language if who else None)
     if who is None:
-        return _stale(shown)
+        return _stale(shown, token)
     chosen = await store.choices(session, who.id or 0)
-    asked = [one for one in shown.editions if one["id"] in chosen]
-    context = {"address": addresses.masked(who.address), "asked": asked, "action": "", "refuse_action": None}
+    here = f"{shown.base}/c/{token}"
+    context = {
+        "address": addresses.masked(who.address),
+        "asked": [one for one in shown.editions if one["id"] in chosen],
+        "action": here + shown.keep,
+        "refuse_action": f"{here}/refuse{shown.keep}" if who.state == State.PENDING else None,
+    }
     return shown.respond("confirm.html", context, private=True)
 
 
@@ -77,13 +41,38 @@ async def confirm(request: Request, session: Writing, at: InHouse, token: str) -
     who = await _asked(session, at, token)
     shown = await pages(session, at, request, who.language if who else None)
     if who is None:
-        return _stale(shown)
+        return _stale(shown, token)
     try:
         await subscribe.confirm(session, who.id or 0, origin(request, at, who.source), at.now())
     except Conflict:
-        return _stale(shown, 409)
-    token = at.composer.signer.sign(Purpose.PREFERENCES, who.id or 0)
-    return RedirectResponse(f"{at.settings.base_url}/p/{token}?saved=1{shown.keep.replace('?', '&')}", 303)
+        return _stale(shown, token, 409)
+    mine = at.composer.signer.sign(Purpose.PREFERENCES, who.id or 0)
+    return shown.go(f"/p/{mine}", "?saved=1")
+
+
+@router.post("/c/{token}/refuse")
+async def refuse(request: Request, session: Writing, at: InHouse, token: str) -> Response:
+    """Believe whoever opened the letter that it was not them."""
+    who = await _asked(session, at, token)
+    shown = await _pages(session, at, request, who)
+    if who is None:
+        return _stale(shown, token)
+    try:
+        await subscribe.refuse(session, who, origin(request, at, "refused"), at.now())
+    except Conflict:
+        return _stale(shown, token, 409)
+    return shown.note("refused")
+
+
+@router.post("/c/{token}/again")
+async def again(request: Request, session: Writing, at: InHouse, token: str) -> Response:
+    """Send a new link where the old one has aged; the answer is the same, whatever became of the request."""
+    claim = _claim(at, token)
+    who = await store.find(session, claim.subscriber_id)
+    shown = await _pages(session, at, request, who)
+    if who is not None:
+        await subscribe.ask_again(session, at.settings, who, at.now())
+    return shown.note("inbox")
 
 
 async def reader_of(session: Reading, at: House, token: str, purpose: Purpose) -> tuple[Subscriber, int]:
@@ -94,56 +83,27 @@ async def reader_of(session: Reading, at: House, token: str, purpose: Purpose) -
     return await store.get(session, claim.subscriber_id), claim.scope
 
 
-def origin(request: Request, at: House, source: str) -> Origin:
-    """Return where a request came from: the source, and the keyed hash of the network (/24 or /64)."""
-    return Origin(source, network_hash(request.client.host if request.client else "", at))
-
-
-def network_hash(host: str, at: House) -> bytes | None:
-    """Return the keyed hash (32 bytes) of the network that an address is in, or None where there is none."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-    if isinstance(address, ipaddress.IPv6Address):
-        address = address.ipv4_mapped or address
-    network = ipaddress.ip_network(f"{address}/{24 if address.version == 4 else 64}", strict=False)
-    return hmac.digest(at.settings.suppression_key.encode(), f"network:{network}".encode(), "sha256")
-
-
-async def _asked(session: Reading, at: House, token: str) -> Subscriber | None:
-    """Return who may confirm by this token, or None when it has aged."""
+def _claim(at: House, token: str) -> Claim:
     claim = at.composer.signer.read(token, Purpose.CONFIRM)
     if claim is None:
         raise NotFound("This link is not complete; open it from the mail once more.")
-    if tokens.is_stale(claim, at.now()):
-        return None
-    return await store.get(session, claim.subscriber_id)
+    return claim
 
 
-def _stale(shown: Pages, status: int = 410) -> Response:
-    front = f"{shown.house.settings.base_url}/{shown.keep}"
-    return shown.note("stale", status, [(shown.say("web.note.front"), front)])
+async def _asked(session: Reading, at: House, token: str) -> Subscriber | None:
+    """Return who may confirm by this token, or None when it has aged or they are gone."""
+    claim = _claim(at, token)
+    return None if tokens.is_stale(claim, at.now()) else await store.find(session, claim.subscriber_id)
 
 
-async def _form(
-    session: Reading, at: House, shown: Pages, form: Form, faulty: Literal["email", "editions"] | None = None
-) -> Response:
-    by_id = {one["id"]: one for one in shown.editions}
-    recent = [
-        {
-            "date": issue.date,
-            "edition": by_id[edition.id],
-            "title": subject,
-            "url": f"{at.settings.base_url}/archive/{edition.slug}/{issue.date}{shown.keep}",
-        }
-        for issue, edition, subject in await issues.published(session, limit=RECENT)
-    ]
-    problems = {"email": "web.form.bad_address", "editions": "web.form.choose"}
-    context = {
-        "values": {"email": form.email, "editions": form.editions},
-        "problem": shown.say(problems[faulty]) if faulty else None,
-        "problem_field": faulty or "email",
-        "recent": recent,
-    }
-    return shown.respond("home.html", context, 422 if faulty else 200)
+async def _pages(session: Writing, at: House, request: Request, who: Subscriber | None) -> Pages:
+    """Return what renders a page of an address that nobody can open: in the other language, its parent is."""
+    shown = await pages(session, at, request, who.language if who else None)
+    shown.here = shown.here.rpartition("/")[0]
+    return shown
+
+
+def _stale(shown: Pages, token: str, status: int = 410) -> Response:
+    anew = [(shown.say("web.note.stale.button"), f"{shown.base}/c/{token}/again{shown.keep}")]
+    front = [(shown.say("web.note.front"), shown.link("/"))]
+    return shown.note("stale", status, front, anew if status == 410 else ())

@@ -13,6 +13,7 @@ from app.flows import signing
 from app.mail import dkim, records
 from tests.programs import Shop, stopped
 from tests.sink import Sink
+from tests.web import reading
 from tests.world import house_at
 
 
@@ -31,8 +32,7 @@ async def test_issues_and_letters_arrive_signed(
     async with house_at(tmp_path, empty_database, sink, dkim_key=key_file, dkim_selector="s1") as world:
         await world.readers(10, "daily")
         await world.deliver(await world.send(await world.issue()))
-        form = {"email": "new@example.com", "editions": "daily"}
-        assert (await world.web.post("/subscribe", data=form)).status_code == 200
+        assert (await reading.ask(world, "new@example.com")).status_code == 200
         mails = await world.letters(11)
         signer = world.house.composer.dkim
         assert signer is not None

@@ -12,7 +12,7 @@ from app import main
 from app.subscribers import consent
 from app.subscribers.consent import MOVES, WORDING, State
 from app.subscribers.models import ConsentEvent
-from app.web import subscribe as door
+from app.web import origin as door
 from tests.web import reading
 from tests.web.reading import ask, ask_and_confirm, events
 from tests.world import START, World
@@ -73,7 +73,9 @@ async def _issue(world: World) -> Any:
 async def _asked_from(world: World, address: str, host: str) -> ConsentEvent:
     transport = httpx.ASGITransport(main.build(world.house), client=(host, 4711))
     async with httpx.AsyncClient(transport=transport, base_url=reading.BASE) as browser:
-        await browser.post("/subscribe", data={"email": address, "editions": "daily", "language": "zh"})
+        form = {"email": address, "editions": "daily", "language": "zh", "stamp": reading.stamp(world)}
+        await browser.post("/subscribe", data=form)
+    await reading.answered(world)
     return (await events(world, address))[-1]
 
 

@@ -110,7 +110,7 @@ async def test_an_evil_host_header_changes_no_link(world: World) -> None:
 
 
 async def test_a_letter_asked_for_with_an_evil_host_has_our_links(world: World) -> None:
-    form = {"email": "r@example.com", "editions": "daily", "language": "zh"}
+    form = {"email": "r@example.com", "editions": "daily", "language": "zh", "stamp": reading.stamp(world)}
     await world.web.post("/subscribe", data=form, headers={"Host": "evil.example"})
     letter = (await world.letters(1))[0]
     assert b"evil" not in letter.data

@@ -148,8 +148,7 @@ async def test_a_reader_who_asks_again_gets_the_link_to_their_choices_which_stay
 
 
 async def test_what_the_form_was_sent_besides_the_address_is_not_in_the_letter(world: World) -> None:
-    form = {"email": "r@example.com", "editions": "daily", "name": "http://evil.example", "language": "en"}
-    await world.web.post("/subscribe", data=form)
+    await reading.send_form(world, "r@example.com", name="http://evil.example", language="en")
     text, html = reading.parts((await world.letters(1))[0].data)
     assert "evil.example" not in text + html
 
@@ -169,6 +168,7 @@ async def test_a_confirmation_link_is_good_for_seven_days_and_no_more(world: Wor
             assert answer.status_code == 410
             assert "链接已经失效" in answer.text
             assert 'href="http://127.0.0.1:8000/"' in answer.text
+            assert f'action="{found["late@example.com"]}/again"' in answer.text
 
 
 async def test_confirming_twice_is_harmless(world: World) -> None:

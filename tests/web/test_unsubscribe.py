@@ -30,8 +30,9 @@ async def test_looking_shows_a_button_and_the_button_stops_that_edition(world: W
     assert await reading.chosen(world, "r@example.com") == {"weekly"}
     assert (await who_is(world, "r@example.com")).state == State.ACTIVE
     page = await world.web.get(url)
-    assert "<form" not in page.text
-    assert "已退订" in page.text
+    assert f'action="{url}/undo"' in page.text
+    assert f'<form method="post" action="{url}">' not in page.text
+    assert "已退订《" in page.text
 
 
 @pytest.mark.parametrize("kind", ["form", "multipart"])

@@ -1,0 +1,142 @@
+"""A reader gets an issue at the hour they chose, where they are, and never behind the next issue."""
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+from sqlmodel import col
+
+from app.delivery import mailings
+from app.delivery.models import Delivery
+from app.flows import deliver, publish
+from app.subscribers.models import Subscriber
+from tests.world import DAY, START, World, recipients
+
+SATURDAY, SUNDAY, MONDAY = (date(2026, 10, day) for day in (24, 25, 26))
+WAITING = 6  # hours until 14:00 in Shanghai, from 08:00
+
+
+async def reader_at(world: World, address: str, hour: int | None, zone: str | None = "Asia/Shanghai") -> int:
+    number = await world.reader(address)
+    async with world.db.transaction() as session:
+        which = update(Subscriber).where(col(Subscriber.id) == number)
+        await session.execute(which.values(hour=hour, timezone=zone))
+    return number
+
+
+async def owed(world: World, mailing: int) -> None:
+    """Let the audience be put together without sending."""
+    async with world.db.transaction() as session:
+        for _ in range(2):
+            await publish.enlist_next(session, await mailings.get(session, mailing), world.clock())
+    async with world.db.transaction() as session:
+        await deliver.look_after(session, world.clock())
+
+
+async def rows(world: World) -> dict[int, Any]:
+    async with world.db.reading() as session:
+        return {row.subscriber_id: row for row in await session.execute(select(Delivery.__table__))}  # type: ignore[attr-defined]
+
+
+async def test_some_get_it_at_once_and_some_at_their_hour(world: World) -> None:
+    for address, hour, zone in (
+        ("any@example.com", None, None),
+        ("just@example.com", 7, "Asia/Shanghai"),
+        ("home@example.com", 14, None),  # the edition's own zone
+        ("noon@example.com", 14, "Asia/Shanghai"),
+    ):
+        await reader_at(world, address, hour, zone)
+    mailing = await world.send(await world.issue())
+    async with world.working():
+        await world.until(mailing, "sending")
+        while len(world.sink.mails) < 2:
+            await world.until(mailing, "sending")
+        assert recipients(world.sink.mails) == ["any@example.com", "just@example.com"]
+        world.clock.forward(hours=WAITING)
+        await world.until(mailing)
+    assert [mail.recipient for mail in world.sink.mails][2:] in (
+        ["home@example.com", "noon@example.com"],
+        ["noon@example.com", "home@example.com"],
+    )
+    await world.books_balance(mailing)
+
+
+async def test_who_waits_is_told_so_to_an_editor_who_asks_why(world: World) -> None:
+    await reader_at(world, "noon@example.com", 14)
+    issue = await world.issue()
+    await owed(world, await world.send(issue))
+    answer = await world.api.post(f"/issues/{issue}/why", json={"address": "noon@example.com"})
+    assert (
+        answer.json()["sentence"]
+        == "They are owed this issue at the hour they chose: 2026-10-26 at 06:00 UTC."
+    )
+
+
+async def test_the_time_to_live_counts_from_the_hour(world: World) -> None:
+    early, noon = (
+        await reader_at(world, "early@example.com", None),
+        await reader_at(world, "noon@example.com", 14),
+    )
+    mailing = await world.send(await world.issue())
+    await owed(world, mailing)
+    life = (await mailing_row(world, mailing)).time_to_live
+    world.clock.forward(seconds=life + 60)
+    await settle(world)
+    assert [(await rows(world))[who].state for who in (early, noon)] == ["expired", "owed"]
+    world.clock.forward(hours=WAITING)
+    await settle(world)
+    assert (await rows(world))[noon].state == "expired"
+    assert (await world.mailing(mailing))["state"] == "finished"
+    await world.books_balance(mailing)
+
+
+async def test_nobody_waits_past_the_next_issue(world: World) -> None:
+    noon = await reader_at(world, "noon@example.com", 14)
+    first = await world.send(await world.issue(day=DAY))
+    await owed(world, first)
+    assert (await rows(world))[noon].due_at == START + timedelta(hours=WAITING)
+    await world.send(await world.issue(day=DAY + timedelta(days=1)))
+    assert (await rows(world))[noon].due_at < START + timedelta(minutes=5)
+
+
+async def test_a_cancelled_and_reopened_mailing_still_waits_for_the_hour(world: World) -> None:
+    noon = await reader_at(world, "noon@example.com", 14)
+    issue = await world.issue()
+    mailing = await world.send(issue)
+    await owed(world, mailing)
+    await world.api.post(f"/mailings/{mailing}/cancel")
+    assert (await rows(world))[noon].state == "withdrawn"
+    await world.send(issue)
+    again = (await rows(world))[noon]
+    assert (again.state, again.due_at) == ("owed", START + timedelta(hours=WAITING))
+
+
+@pytest.mark.parametrize(("edition", "day", "comes"), [
+    ("daily", SATURDAY, False), ("daily", SUNDAY, False), ("daily", MONDAY, True), ("weekly", SUNDAY, True),
+])  # fmt: skip
+async def test_weekdays_only_is_silence_on_weekends_for_what_comes_on_weekdays_too(
+    world: World, edition: str, day: date, comes: bool
+) -> None:
+    quiet = await world.reader("quiet@example.com", edition)
+    async with world.db.transaction() as session:
+        await session.execute(
+            update(Subscriber).where(col(Subscriber.id) == quiet).values(weekdays_only=True)
+        )
+    await world.reader("all@example.com", edition)
+    issue = await world.issue(edition, day)
+    await world.deliver(await world.send(issue))
+    assert ("quiet@example.com" in world.sink.recipients()) == comes
+    if not comes:
+        answer = await world.api.post(f"/issues/{issue}/why", json={"address": "quiet@example.com"})
+        assert answer.json()["verdict"] == "weekend"
+
+
+async def mailing_row(world: World, mailing: int) -> Any:
+    async with world.db.reading() as session:
+        return await mailings.get(session, mailing)
+
+
+async def settle(world: World) -> None:
+    async with world.db.transaction() as session:
+        await deliver.look_after(session, world.clock())
