@@ -20,7 +20,7 @@ router = page_router()
 @router.get("/style.css")
 async def style(session: Reading, at: InHouse) -> Response:
     """Return the stylesheet; its address changes with its content."""
-    css = stylesheet(await store.editions(session))
+    css = stylesheet(await store.editions(session), at.settings.templates)
     forever = {"Cache-Control": "public, max-age=31536000, immutable"}
     return Response(css, media_type="text/css", headers=headers(at.settings.base_url, False) | forever)
 

@@ -3,21 +3,23 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Environment, FileSystemLoader
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import HTMLResponse, Response
 
-from app.core import i18n, paths
+from app.core import i18n, templates
 from app.core.errors import BroadsheetError
 from app.edge import House, new_error_id
 from app.issues import cadence, store
 from app.issues.models import Edition
+from app.mail import typeset
 
 DEFAULT_ACCENTS = ("#b4371e", "#f08a6e")
 
@@ -36,22 +38,15 @@ def page_router(prefix: str = "") -> APIRouter:
     return APIRouter(prefix=prefix, route_class=Page)
 
 
-def _environment(language: str) -> Environment:
-    catalogue = i18n.catalogue(language)
-    environment = ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader(paths.templates() / "web"),
-        undefined=StrictUndefined,
-        autoescape=lambda name: bool(name and name.endswith(".html")),
-        extensions=["jinja2.ext.i18n"],
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    install = getattr(environment, "install_gettext_callables")  # noqa: B009 (made at run time)
-    install(catalogue.gettext, catalogue.ngettext, newstyle=True)
-    return environment
-
-
-ENVIRONMENTS = {language: _environment(language) for language in i18n.LANGUAGES}
+@cache
+def environments(overlay: Path | None) -> dict[str, Environment]:
+    """Return what renders pages in each language; files of the folder `overlay`/web go before ours."""
+    loader = FileSystemLoader(templates.folders("web", overlay))
+    return {
+        language: templates.environment(loader, speaking, typeset.filters(speaking))
+        for language in i18n.LANGUAGES
+        if (speaking := i18n.catalogue(language))
+    }
 
 
 def language_of(request: Request, preferred: str | None = None) -> str:
@@ -64,11 +59,12 @@ def language_of(request: Request, preferred: str | None = None) -> str:
     return i18n.negotiate(request.headers.get("accept-language"))
 
 
-def stylesheet(editions: Sequence[Edition]) -> str:
+def stylesheet(editions: Sequence[Edition], overlay: Path | None) -> str:
     """Return the one stylesheet, with the accents of the editions."""
-    plain = (paths.templates() / "web" / "style.css").read_text(encoding="utf-8")
-    accents = ENVIRONMENTS[i18n.LANGUAGES[0]].get_template("editions.css").render(editions=editions)
-    return plain + accents
+    made = environments(overlay)[i18n.LANGUAGES[0]]
+    return "".join(
+        made.get_template(name).render(editions=editions) for name in ("style.css", "editions.css")
+    )
 
 
 class Pages:
@@ -81,7 +77,9 @@ class Pages:
         # Not from request.url, which the Host header has a hand in.
         self.here = quote(request.scope["path"])
         self.editions = [_shown(edition, today) for edition in editions]
-        self.version = hashlib.sha256(stylesheet(editions).encode()).hexdigest()[:12]
+        self.version = hashlib.sha256(stylesheet(editions, house.settings.templates).encode()).hexdigest()[
+            :12
+        ]
 
     @property
     def keep(self) -> str:
@@ -112,7 +110,8 @@ class Pages:
             "accent": first["accent"] if first else DEFAULT_ACCENTS[0],
             "accent_dark": first["accent_dark"] if first else DEFAULT_ACCENTS[1],
         }
-        html = ENVIRONMENTS[self.language].get_template(template).render({**common, **context})
+        made = environments(self.house.settings.templates)[self.language]
+        html = made.get_template(template).render({**common, **context})
         return HTMLResponse(html, status, headers=headers(base, private))
 
     def note(
