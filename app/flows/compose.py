@@ -1,5 +1,6 @@
 """An issue or a letter becomes the message that one reader gets; the same input gives the same bytes."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -10,7 +11,7 @@ from typing import Any
 from app.core import i18n
 from app.core.config import Settings
 from app.core.tokens import Purpose, Signer, day_number
-from app.flows import signing
+from app.flows import greetings, signing
 from app.issues import sources
 from app.issues.models import Edition, IssueText
 from app.mail import headers, message, verp
@@ -22,6 +23,7 @@ ADDRESS, MANAGE, UNSUBSCRIBE, ACTION = (
 )
 LETTER_SLOTS = (ADDRESS, MANAGE, UNSUBSCRIBE, ACTION)
 SAMPLE_ADDRESS = "reader@example.com"
+FOLDERS = ("confirm", "welcome", "goodbye")  # letters with templates of their own; the others are notices
 PURPOSES = {"confirm": Purpose.CONFIRM, "preferences": Purpose.PREFERENCES}
 PAGES = {Purpose.CONFIRM: "c", Purpose.PREFERENCES: "p", Purpose.UNSUBSCRIBE: "u"}
 
@@ -158,7 +160,8 @@ class Composer:
         if "html" in data:
             body, subject = message.prepare(data["html"], data["text"], LETTER_SLOTS), data["subject"]
         else:
-            body, subject = self._letter(letter["kind"], language, *self._wishes(data))
+            wishes = {name: value for name, value in data.items() if name != "action"}
+            body, subject = self._letter(letter["kind"], language, json.dumps(wishes, sort_keys=True))
         purpose = PURPOSES.get(data.get("action", ""), Purpose.PREFERENCES)
         scope = day_number(made) if purpose is Purpose.CONFIRM else 0
         values = {
@@ -168,7 +171,7 @@ class Composer:
             ACTION: self.link(purpose, who, scope),
         }
         token = self.signer.sign(Purpose.MESSAGE, letter["id"])
-        sender = data.get("sender") or f"newsletter@{self.settings.domain}"
+        sender = self._letter_sender(data)
         fixed = (
             headers.mailbox("From", data.get("sender_name") or self.settings.name, sender)
             + self._reply_to()
@@ -192,34 +195,36 @@ class Composer:
         """Return an edition's lasting name, fixed by its first mailing."""
         return edition.list_id or f"{edition.slug}.{self.settings.domain}"
 
-    def _render_letter(
-        self, kind: str, language: str, names: tuple[str, ...], accents: tuple[str, str]
-    ) -> tuple[Body, str]:
-        say = i18n.catalogue(language).say
+    def _render_letter(self, kind: str, language: str, wishes: str) -> tuple[Body, str]:
+        data = json.loads(wishes)
+        names = data.get("editions", [])
         context: dict[str, object] = {
             "language": language,
             "publication": self.settings.name,
+            "masthead": names[0] if len(names) == 1 else self.settings.name,
+            "edition_names": names,
+            "from_address": self._letter_sender(data),
             "home_url": self.url("/"),
             "postal_address": self.settings.postal_address,
-            "accent": accents[0],
-            "accent_dark": accents[1],
+            "accent": data["accent"],
+            "accent_dark": data["accent_dark"],
+            **greetings.wording(data.get("said", {}), language, self.settings.base_url),
         }
-        if kind == "confirm":
-            context |= {"edition_names": list(names), "action_url": ACTION}
-        else:
+        if kind not in FOLDERS:
             context |= {
-                part: say(f"mail.{kind}.{part}", publication=self.settings.name)
+                part: i18n.catalogue(language).say(f"mail.{kind}.{part}", publication=self.settings.name)
                 for part in ("title", "paragraph", "button")
             }
-        rendered = self.renderer.render("confirm" if kind == "confirm" else "notice", context)
+        rendered = self.renderer.render(kind if kind in FOLDERS else "notice", context)
         return message.prepare(rendered.html, rendered.text, LETTER_SLOTS), rendered.subject
 
-    def _wishes(self, data: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, str]]:
-        return tuple(data.get("editions", ())), (data["accent"], data["accent_dark"])
+    def _letter_sender(self, data: Mapping[str, Any]) -> str:
+        """Return whom a letter is from: the edition that it names, else the house."""
+        return data.get("sender") or f"{data.get('slug', 'newsletter')}@{self.settings.domain}"
 
     def _shown(self, edition: Edition) -> SimpleNamespace:
         """Return the part of an edition that a template may see."""
-        seen = ("slug", "name", "label", "language", "accent", "accent_dark", "description")
+        seen = ("slug", "name", "label", "language", "accent", "accent_dark", "description", "footer")
         name = edition.sender_name or edition.name
         return SimpleNamespace(**{part: getattr(edition, part) for part in seen}, sender_name=name)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, select
@@ -13,6 +13,7 @@ from app.core.config import Settings
 from app.core.errors import Conflict, Invalid
 from app.delivery import ledger, letters, mailings
 from app.delivery.models import Letter
+from app.flows import greetings
 from app.issues import store as issues
 from app.issues.models import Edition, Issue
 from app.subscribers import addresses, consent, store, suppression
@@ -20,8 +21,6 @@ from app.subscribers.consent import Reason
 from app.subscribers.consent import State as Consent
 from app.subscribers.models import Subscriber
 from app.subscribers.store import Origin
-
-LETTER_GAP = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ async def owe_letter(
     session: AsyncSession, who: Subscriber, kind: str, editions: Sequence[Edition], now: datetime
 ) -> bool:
     """Owe a reader a letter, at most one of a kind in 24 hours; False when they have had theirs."""
-    if await letters.made_since(session, kind, now - LETTER_GAP, who.id):
+    if await letters.made_since(session, kind, now - letters.GAP, who.id):
         return False
     first = editions[0]
     data = {
@@ -98,6 +97,7 @@ async def confirm(session: AsyncSession, subscriber_id: int, origin: Origin, now
     chosen = await store.choices(session, subscriber_id)
     names = [one.slug for one in await issues.editions(session) if one.id in chosen]
     store.note(session, who, "confirmed", origin, now, " ".join(names))
+    await greetings.welcome(session, who, now)
     return who
 
 
@@ -140,6 +140,7 @@ async def leave(
         await store.choose(session, who.id or 0, had - dropped, now)
         names = [one.slug for one in await issues.editions(session) if one.id in dropped]
         store.note(session, who, "left", origin, now, " ".join(names))
+        await greetings.goodbye(session, who, dropped, now)
     await _withdraw(session, who, dropped, now)
     if had == dropped and who.state != Consent.ENDED:
         await _end(session, who, now)
