@@ -14,7 +14,7 @@ from app.core import i18n
 from app.core.errors import Invalid
 
 _DATE = r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)"
-_NOWRAP = Markup('<span style="white-space:nowrap">{}</span>')
+_NOWRAP = Markup('<span class="nb">{}</span>')
 _LINK = Markup('<a class="acc" href="{}">{}</a>')
 _CLAUSE = re.compile(r"[^：，]+[：，]?")
 _HAN = re.compile(r"[\u3400-\u9fff]")

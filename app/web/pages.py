@@ -1,6 +1,7 @@
 """Page templates, the language of a page, and the headers that every page carries."""
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import cache
@@ -21,6 +22,8 @@ from app.issues import cadence, store
 from app.issues.models import Edition
 from app.mail import typeset
 
+STYLES = ("style.css", "editions.css")
+_NEEDLESS = re.compile(r"/\*.*?\*/|\n", re.DOTALL)
 DEFAULT_ACCENTS = ("#b4371e", "#f08a6e")
 
 
@@ -59,12 +62,10 @@ def language_of(request: Request, preferred: str | None = None) -> str:
     return i18n.negotiate(request.headers.get("accept-language"))
 
 
-def stylesheet(editions: Sequence[Edition], overlay: Path | None) -> str:
-    """Return the one stylesheet, with the accents of the editions."""
+def stylesheet(overlay: Path | None, *names: str, editions: Sequence[Edition] = ()) -> str:
+    """Return the named stylesheets as one, without comments and line breaks."""
     made = environments(overlay)[i18n.LANGUAGES[0]]
-    return "".join(
-        made.get_template(name).render(editions=editions) for name in ("style.css", "editions.css")
-    )
+    return _NEEDLESS.sub("", "".join(made.get_template(name).render(editions=editions) for name in names))
 
 
 class Pages:
@@ -77,9 +78,8 @@ class Pages:
         # Not from request.url, which the Host header has a hand in.
         self.here = quote(request.scope["path"])
         self.editions = [_shown(edition, today) for edition in editions]
-        self.version = hashlib.sha256(stylesheet(editions, house.settings.templates).encode()).hexdigest()[
-            :12
-        ]
+        css = stylesheet(house.settings.templates, *STYLES, editions=editions)
+        self.version = hashlib.sha256(css.encode()).hexdigest()[:12]
 
     @property
     def keep(self) -> str:

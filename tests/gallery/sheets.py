@@ -105,7 +105,7 @@ def _seen(chromium: Browser, view: View, height: int) -> bytes:
         if view.shown.startswith("http"):
             page.goto(view.shown)
         else:
-            page.set_content(_changed(view))
+            page.set_content(changed(view))
         if view.end:
             page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
         return page.screenshot()
@@ -113,7 +113,7 @@ def _seen(chromium: Browser, view: View, height: int) -> bytes:
         page.close()
 
 
-def _changed(view: View) -> str:
+def changed(view: View) -> str:
     """Return the HTML as a client leaves it that drops styles, or that knows nothing of dark ones."""
     if view.look in ("forced", "bare"):
         return SCHEMES.sub("", STYLE.sub("", view.shown))
