@@ -14,6 +14,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from bench.place import BROADSHEET, ROOT, Place, free_port, place, wait_for
+from bench.rendering import rendering
 
 ROUNDS = 3
 ROWS = int(os.environ.get("BENCH_ROWS", "20000"))
@@ -198,5 +199,6 @@ MEASURES: dict[str, Callable[[], Measured]] = {
     "startup": startup,
     "api": api,
     "imports": imports,
+    "rendering": rendering,
     "sending": sending,
 }
