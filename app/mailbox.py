@@ -146,7 +146,7 @@ def router(box: Mailbox) -> APIRouter:
         mails = [mail for mail in reversed(box.mails) if mail.holds(q)]
         return shown.respond("mailbox.html", {"mails": mails, "q": q}, private=True)
 
-    @routes.get("/mailbox.css")
+    @routes.get(".css")
     async def style(at: InHouse) -> Response:
         css = stylesheet(at.settings.templates, "mailbox.css")
         return Response(css, media_type="text/css", headers=headers(at.settings.base_url, private=True))
