@@ -4,7 +4,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: help run test lint types suite bench format lock ready-for-run ready-for-test
+.PHONY: help run test lint types suite bench gallery format lock ready-for-run ready-for-test
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -33,7 +33,10 @@ suite: ready-for-test ## the tests (ARGS="tests/house -k words" runs some, witho
 	@echo "— pytest: behaviour$(if $(ARGS),, and how much of app/ it reaches)"
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(if $(ARGS),$(ARGS),--durations=5 --cov)
 
-bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, api, imports, sending, signups)
+gallery: ready-for-test ## take the pictures of docs/gallery: every mail and the archive (needs Chromium)
+	@$(BIN)/python -m tests.gallery $(ARGS)
+
+bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, api, imports, rendering, sending, signups)
 	@$(BIN)/python -m bench $(ARGS)
 
 format: ready-for-test ## let ruff lay out and repair what it can

@@ -19,7 +19,7 @@ from app.core.clock import clock
 from app.core.config import Settings, is_loopback
 from app.core.errors import NotFound
 from app.edge import InHouse, Reading, house
-from app.web.pages import headers, page_router, pages
+from app.web.pages import headers, page_router, pages, stylesheet
 
 KEPT = 500
 HOST = "127.0.0.1"
@@ -145,6 +145,11 @@ def router(box: Mailbox) -> APIRouter:
         shown = await pages(session, at, request)
         mails = [mail for mail in reversed(box.mails) if mail.holds(q)]
         return shown.respond("mailbox.html", {"mails": mails, "q": q}, private=True)
+
+    @routes.get(".css")
+    async def style(at: InHouse) -> Response:
+        css = stylesheet(at.settings.templates, "mailbox.css")
+        return Response(css, media_type="text/css", headers=headers(at.settings.base_url, private=True))
 
     @routes.get("/{number}")
     async def show_one(

@@ -14,6 +14,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from bench.place import BROADSHEET, ROOT, Place, free_port, place, wait_for
+from bench.rendering import rendering
 from bench.signups import signups
 
 ROUNDS = 3
@@ -199,6 +200,7 @@ MEASURES: dict[str, Callable[[], Measured]] = {
     "startup": startup,
     "api": api,
     "imports": imports,
+    "rendering": rendering,
     "sending": sending,
     "signups": signups,
 }

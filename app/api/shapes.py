@@ -59,6 +59,8 @@ EDITION = {
     "timezone": "Asia/Shanghai",
     "max_lateness": 86400,
     "time_to_live": 259200,
+    "footer": "",
+    "letters": ["welcome"],
     "sender": None,
     "sender_name": None,
     "list_id": None,
@@ -249,6 +251,8 @@ class EditionView(BaseModel):
     timezone: str
     max_lateness: int
     time_to_live: int
+    footer: str
+    letters: list[str]
     sender: str | None
     sender_name: str | None
     list_id: str | None
@@ -268,6 +272,8 @@ class EditionChange(Shape):
     timezone: str | None = Field(default=None, max_length=64)
     max_lateness: int | None = Field(default=None, ge=60, le=30 * 86_400, description="seconds")
     time_to_live: int | None = Field(default=None, ge=60, le=30 * 86_400, description="seconds")
+    footer: str | None = Field(default=None, max_length=500, description="lines at the foot of its mails")
+    letters: list[str] | None = Field(default=None, description="those that it sends: welcome, goodbye")
     sender: str | None = Field(default=None, max_length=254)
     sender_name: str | None = Field(default=None, max_length=80)
     list_id: str | None = Field(default=None, max_length=120)

@@ -27,6 +27,8 @@ OPTIONS = (
     click.option("--sender", help="The address it is from."),
     click.option("--sender-name"),
     click.option("--list-id", help="Its lasting name; for ever, once mail has gone out."),
+    click.option("--footer", help="Lines at the foot of its mails; an empty one takes them away."),
+    click.option("--letters", help="Those that it sends: welcome, goodbye, both with a comma, or none."),
     click.option("--max-lateness", type=int, help="Seconds."),
     click.option("--time-to-live", type=int, help="Seconds."),
 )
@@ -83,7 +85,12 @@ async def edit(at: House, slug: str, as_json: bool, **given: Any) -> None:
 
 
 def _read(given: dict[str, Any]) -> dict[str, Any]:
-    return given | {"cadence": cadence(given["cadence"])} if given["cadence"] else given
+    if given["cadence"]:
+        given = given | {"cadence": cadence(given["cadence"])}
+    if given["letters"] is not None:
+        words = given["letters"].replace(",", " ").split()
+        given = given | {"letters": [] if words == ["none"] else words}
+    return given
 
 
 def cadence(written: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Letters: how many there were, and what becomes of those that wait when their reader goes."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Table, and_, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -8,6 +8,7 @@ from sqlmodel import col
 
 from app.delivery.models import Letter, State, is_waiting
 
+GAP = timedelta(hours=24)  # between two letters of one kind to one reader
 letter: Table = Letter.__table__  # type: ignore[attr-defined]
 
 

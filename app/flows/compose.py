@@ -1,5 +1,6 @@
 """An issue or a letter becomes the message that one reader gets; the same input gives the same bytes."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -10,7 +11,7 @@ from typing import Any
 from app.core import i18n
 from app.core.config import Settings
 from app.core.tokens import LENGTH, Purpose, Signer, day_number
-from app.flows import signing
+from app.flows import greetings, signing
 from app.issues import sources
 from app.issues.models import Edition, IssueText
 from app.mail import headers, message, verp
@@ -21,9 +22,8 @@ ADDRESS, MANAGE, UNSUBSCRIBE, ACTION = (
     f"__BS_{word}__" for word in ("ADDRESS", "MANAGE", "UNSUBSCRIBE", "ACTION")
 )
 LETTER_SLOTS = (ADDRESS, MANAGE, UNSUBSCRIBE, ACTION)
-Words = tuple[str, ...]
-Pairs = tuple[tuple[str, str], ...]
 SAMPLE_ADDRESS = "reader@example.com"
+FOLDERS = ("confirm", "welcome", "goodbye")  # letters with templates of their own; the others are notices
 PAGES = {Purpose.CONFIRM: "c", Purpose.PREFERENCES: "p", Purpose.UNSUBSCRIBE: "u", Purpose.ERRAND: "e"}
 
 
@@ -160,7 +160,8 @@ class Composer:
         if "html" in data:
             body, subject = message.prepare(data["html"], data["text"], LETTER_SLOTS), data["subject"]
         else:
-            body, subject = self._letter(letter["kind"], language, *self._wishes(data))
+            wishes = {name: value for name, value in data.items() if name not in ("action", "errand")}
+            body, subject = self._letter(letter["kind"], language, json.dumps(wishes, sort_keys=True))
         values = {
             ADDRESS: letter["address"],
             MANAGE: self.link(Purpose.PREFERENCES, who),
@@ -168,7 +169,7 @@ class Composer:
             ACTION: self._action(data, who, made),
         }
         token = self.signer.sign(Purpose.MESSAGE, letter["id"])
-        sender = data.get("sender") or f"newsletter@{self.settings.domain}"
+        sender = self._letter_sender(data)
         fixed = (
             headers.mailbox("From", data.get("sender_name") or self.settings.name, sender)
             + self._reply_to()
@@ -193,33 +194,29 @@ class Composer:
         """Return an edition's lasting name, fixed by its first mailing."""
         return edition.list_id or f"{edition.slug}.{self.settings.domain}"
 
-    def _render_letter(
-        self,
-        kind: str,
-        language: str,
-        names: Words,
-        accents: tuple[str, str],
-        words: Pairs,
-        missed: tuple[Words, ...],
-    ) -> tuple[Body, str]:
-        say = i18n.catalogue(language).say
+    def _render_letter(self, kind: str, language: str, wishes: str) -> tuple[Body, str]:
+        data = json.loads(wishes)
+        names = data.get("editions", [])
         context: dict[str, object] = {
             "language": language,
             "publication": self.settings.name,
+            "masthead": names[0] if len(names) == 1 else self.settings.name,
+            "edition_names": names,
+            "from_address": self._letter_sender(data),
             "home_url": self.url("/"),
             "postal_address": self.settings.postal_address,
-            "accent": accents[0],
-            "accent_dark": accents[1],
+            "accent": data["accent"],
+            "accent_dark": data["accent_dark"],
+            **greetings.wording(data.get("said", {}), language, self.settings.base_url),
         }
-        if kind == "confirm":
-            context |= {"edition_names": list(names), "action_url": ACTION}
-        else:
+        if kind not in FOLDERS:
+            say, words = i18n.catalogue(language).say, data.get("words", {})
             context |= {
-                part: say(f"mail.{kind}.{part}", publication=self.settings.name, **dict(words))
+                part: say(f"mail.{kind}.{part}", publication=self.settings.name, **words)
                 for part in ("title", "paragraph", "button")
             }
-            context["missed"] = missed
-        rendered = self.renderer.render("confirm" if kind == "confirm" else "notice", context)
+            context["missed"] = data.get("missed", ())
+        rendered = self.renderer.render(kind if kind in FOLDERS else "notice", context)
         return message.prepare(rendered.html, rendered.text, LETTER_SLOTS), rendered.subject
 
     def _action(self, data: Mapping[str, Any], subscriber_id: int, made: datetime) -> str:
@@ -233,14 +230,13 @@ class Composer:
                 return self.url("/")
         return self.link(Purpose.PREFERENCES, subscriber_id)
 
-    def _wishes(self, data: Mapping[str, Any]) -> tuple[Words, tuple[str, str], Pairs, tuple[Words, ...]]:
-        words, missed = data.get("words", {}), data.get("missed", ())
-        colours = (data["accent"], data["accent_dark"])
-        return tuple(data.get("editions", ())), colours, tuple(words.items()), tuple(map(tuple, missed))
+    def _letter_sender(self, data: Mapping[str, Any]) -> str:
+        """Return whom a letter is from: the edition that it names, else the house."""
+        return data.get("sender") or f"{data.get('slug', 'newsletter')}@{self.settings.domain}"
 
     def _shown(self, edition: Edition) -> SimpleNamespace:
         """Return the part of an edition that a template may see."""
-        seen = ("slug", "name", "label", "language", "accent", "accent_dark", "description")
+        seen = ("slug", "name", "label", "language", "accent", "accent_dark", "description", "footer")
         name = edition.sender_name or edition.name
         return SimpleNamespace(**{part: getattr(edition, part) for part in seen}, sender_name=name)
 

@@ -144,9 +144,9 @@ class Dispatch:
         await self._put_down(settled)
 
     async def _carry(self, post: Post, job: Job) -> Settlement:
-        """Compose a job's message and hand it over; returns what is to be recorded."""
+        """Compose a job's message, a letter's in a thread (it may be rendered first), and hand it over."""
         post.in_hand = False
-        envelope = self._compose(job)
+        envelope = self._compose(job) if job.stock else await asyncio.to_thread(self._compose, job)
         if isinstance(envelope, Settlement):
             return envelope
         if not post.ready:

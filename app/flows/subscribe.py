@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, select
@@ -14,6 +14,7 @@ from app.core.errors import Conflict, Invalid
 from app.delivery import ledger, letters, mailings
 from app.delivery.models import Letter
 from app.delivery.models import State as Waiting
+from app.flows import greetings
 from app.issues import store as issues
 from app.issues.models import Edition, Issue
 from app.subscribers import addresses, asks, consent, store, suppression
@@ -21,8 +22,6 @@ from app.subscribers.consent import Reason
 from app.subscribers.consent import State as Consent
 from app.subscribers.models import Subscriber
 from app.subscribers.store import Origin
-
-LETTER_GAP = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ async def owe_letter(
 
     `more` is what the letter says or leads to beside what all of its kind do.
     """
-    if await letters.made_since(session, kind, now - LETTER_GAP, who.id):
+    if await letters.made_since(session, kind, now - letters.GAP, who.id):
         return False
     session.add(letter(who, kind, editions, now, more))
     return True
@@ -124,6 +123,7 @@ async def confirm(session: AsyncSession, subscriber_id: int, origin: Origin, now
     chosen = await store.choices(session, subscriber_id)
     names = [one.slug for one in await issues.editions(session) if one.id in chosen]
     store.note(session, who, "confirmed", origin, now, " ".join(names))
+    await greetings.welcome(session, who, now)
     return who
 
 
@@ -206,6 +206,7 @@ async def leave(
         await store.choose(session, who.id or 0, had - dropped, now)
         names = [one.slug for one in await issues.editions(session) if one.id in dropped]
         store.note(session, who, "left", origin, now, " ".join(names))
+        await greetings.goodbye(session, who, dropped, now)
     await _withdraw(session, who, dropped, now)
     if had == dropped and who.state != Consent.ENDED:
         await _end(session, who, now)

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.core.errors import Conflict, Fault, Invalid
 from app.core.i18n import LANGUAGES
 from app.issues import cadence, store
-from app.issues.models import Edition
+from app.issues.models import LETTERS, Edition
 from app.mail import headers
 
 SLUG = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -28,7 +28,7 @@ DEFAULTS: dict[str, Any] = {
 }
 CHANGEABLE = frozenset(
     ("name", "label", "description", "language", "list_id", "sender", "sender_name", "accent", "accent_dark",
-     "cadence", "timezone", "max_lateness", "time_to_live", "position")
+     "cadence", "timezone", "max_lateness", "time_to_live", "position", "footer", "letters")
 )  # fmt: skip
 
 
@@ -81,6 +81,8 @@ def _check(values: Mapping[str, Any]) -> None:
     ]
     if values.get("language", LANGUAGES[0]) not in LANGUAGES:
         faults.append(Fault(f"one of {', '.join(LANGUAGES)}", field="language"))
+    if set(values.get("letters", ())) - set(LETTERS):
+        faults.append(Fault(f"some of {', '.join(LETTERS)}, or none", field="letters"))
     faults += _faults_of_words(values) + _faults_of_sender(values) + _faults_of_time(values)
     if faults:
         raise Invalid("This edition cannot be kept; `errors` says what each field needs.", faults)
@@ -93,6 +95,9 @@ def _faults_of_words(values: Mapping[str, Any]) -> list[Fault]:
         is_one_line = headers.clean(words) == words.strip(" ")
         if not least <= len(words.strip()) <= len(words) <= most or not is_one_line:
             faults.append(Fault(f"one line of {least} to {most} characters", field=name))
+    footer = str(values.get("footer", ""))
+    if len(footer) > 500 or any(headers.clean(line) != line.strip(" ") for line in footer.split("\n")):
+        faults.append(Fault("lines of 500 characters in all", field="footer"))
     return faults
 
 

@@ -10,6 +10,8 @@ from sqlmodel import Field, SQLModel
 
 from app.core.db import UTCDateTime
 
+LETTERS = ("welcome", "goodbye")
+
 
 class IssueState(StrEnum):
     """draft → scheduled → published; a cancelled schedule makes it a draft again."""
@@ -37,6 +39,8 @@ class Edition(SQLModel, table=True):
     timezone: str = Field(max_length=64)
     max_lateness: int  # seconds
     time_to_live: int  # seconds
+    footer: str = Field(default="", max_length=500)  # lines at the foot of its mails
+    letters: list[str] = Field(default_factory=list, sa_type=JSON)  # of LETTERS: those that it sends
     position: int = 0
 
 

@@ -106,9 +106,9 @@ def require_draft(one: Issue) -> None:
 
 
 async def published(
-    session: AsyncSession, edition_id: int | None = None, limit: int = 1000
+    session: AsyncSession, edition_id: int | None = None, limit: int = 1000, before: date | None = None
 ) -> Sequence[tuple[Issue, Edition, str]]:
-    """Return published issues with edition and subject, the newest first."""
+    """Return published issues with edition and subject, the newest first; only those `before` a date, if given."""
     which = (
         select(Issue, Edition, col(IssueText.subject))
         .join(Edition, col(Edition.id) == Issue.edition_id)
@@ -119,7 +119,17 @@ async def published(
     )
     if edition_id is not None:
         which = which.where(col(Issue.edition_id) == edition_id)
+    if before is not None:
+        which = which.where(col(Issue.date) < before)
     return (await session.execute(which)).all()
+
+
+async def days_from(session: AsyncSession, edition_id: int | None, first: date, limit: int) -> Sequence[date]:
+    """Return the days from `first` on at which issues were published, one for each, the earliest first."""
+    which = select(col(Issue.date)).where(col(Issue.state) == IssueState.PUBLISHED, col(Issue.date) >= first)
+    if edition_id is not None:
+        which = which.where(col(Issue.edition_id) == edition_id)
+    return (await session.execute(which.order_by(col(Issue.date)).limit(limit))).scalars().all()
 
 
 async def has_published(session: AsyncSession, edition: Edition) -> bool:

@@ -1,6 +1,7 @@
 """Published issues, for everybody: the archive, one issue, its source text; and the stylesheet."""
 
-from datetime import date
+from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Any
 
 from fastapi import Request
@@ -8,34 +9,38 @@ from sqlmodel import select
 from starlette.responses import PlainTextResponse, Response
 
 from app.core.errors import NotFound
-from app.edge import House, InHouse, Reading
+from app.edge import InHouse, Reading
 from app.issues import sources, store
 from app.issues.document import Document
 from app.issues.models import Edition, Issue, IssueState
-from app.web.pages import Pages, headers, page_router, pages, stylesheet
+from app.web.pages import STYLES, Pages, headers, page_router, pages, stylesheet
 
 router = page_router()
+
+PAGE = 200  # issues on one page of the archive, save that a day is never parted
 
 
 @router.get("/style.css")
 async def style(session: Reading, at: InHouse) -> Response:
     """Return the stylesheet; its address changes with its content."""
-    css = stylesheet(await store.editions(session))
+    css = stylesheet(at.settings.templates, *STYLES, editions=await store.editions(session))
     forever = {"Cache-Control": "public, max-age=31536000, immutable"}
     return Response(css, media_type="text/css", headers=headers(at.settings.base_url, False) | forever)
 
 
 @router.get("/archive")
-async def everything(request: Request, session: Reading, at: InHouse) -> Response:
-    """List the issues of every edition."""
-    return await _list(session, at, await pages(session, at, request), None)
+async def everything(request: Request, session: Reading, at: InHouse, before: str = "") -> Response:
+    """List the issues of every edition, a page of the newest or of those before a date."""
+    return await _list(session, await pages(session, at, request), None, _date(before) if before else None)
 
 
 @router.get("/archive/{slug}")
-async def of_edition(request: Request, session: Reading, at: InHouse, slug: str) -> Response:
-    """List the issues of one edition."""
+async def of_edition(
+    request: Request, session: Reading, at: InHouse, slug: str, before: str = ""
+) -> Response:
+    """List the issues of one edition, a page of the newest or of those before a date."""
     edition = await store.edition(session, slug)
-    return await _list(session, at, await pages(session, at, request), edition)
+    return await _list(session, await pages(session, at, request), edition, _date(before) if before else None)
 
 
 @router.get("/archive/{slug}/{day}")
@@ -80,16 +85,16 @@ async def _published(session: Reading, slug: str, day: str) -> tuple[Edition, Is
     return edition, issue
 
 
-async def _references(session: Reading, shown: Pages, document: Document) -> list[tuple[str, str]]:
+async def _references(session: Reading, shown: Pages, document: Document) -> dict[str, str]:
     """Return the issues that a text names, as it names them, each with its page; what is no page is left out."""
     known = {name: one for one in shown.editions for name in (one["slug"], one["label"].casefold())}
-    found = []
+    found = {}
     for named in document.cross_references:
         edition = known.get(named.word.casefold())
         issue = await store.numbered(session, edition["id"], named.date) if edition else None
         if edition and issue and issue.state == IssueState.PUBLISHED:
             url = f"{shown.house.settings.base_url}/archive/{edition['slug']}/{named.date}{shown.keep}"
-            found += [(f"{named.date}{gap}{named.word}", url) for gap in (" ", "")]
+            found[f"{named.date} {named.word}"] = url
     return found
 
 
@@ -104,18 +109,41 @@ def _date(written: str) -> date:
     return day
 
 
-async def _list(session: Reading, at: House, shown: Pages, edition: Edition | None) -> Response:
+async def _list(session: Reading, shown: Pages, edition: Edition | None, before: date | None) -> Response:
+    which, base = edition.id if edition else None, shown.house.settings.base_url
+    found = await store.published(session, which, PAGE + 1, before)
+    kept, older = _whole_days(found)
+    newer = await store.days_from(session, which, before, PAGE + 1) if before else []
     rows = [
         {
             "date": issue.date,
             "edition": _as_shown(shown, of),
             "title": subject,
-            "url": f"{at.settings.base_url}/archive/{of.slug}/{issue.date}{shown.keep}",
+            "url": f"{base}/archive/{of.slug}/{issue.date}{shown.keep}",
         }
-        for issue, of, subject in await store.published(session, edition.id if edition else None)
+        for issue, of, subject in kept
     ]
-    context: dict[str, Any] = {"edition": _as_shown(shown, edition) if edition else None, "issues": rows}
+    here = f"{base}/archive/{edition.slug}" if edition else f"{base}/archive"
+    context: dict[str, Any] = {
+        "edition": _as_shown(shown, edition) if edition else None,
+        "issues": rows,
+        "older_url": _page(shown, here, older) if older else None,
+        "newer_url": _page(shown, here, newer[PAGE] if len(newer) > PAGE else None) if before else None,
+    }
     return shown.respond("archive.html", context)
+
+
+def _whole_days(found: Sequence[Any]) -> tuple[Sequence[Any], date | None]:
+    """Return the rows of a page, none of whose days goes on on the next, and before which day that begins."""
+    if len(found) <= PAGE:
+        return found, None
+    last = found[PAGE][0].date
+    return [row for row in found if row[0].date > last], last + timedelta(days=1)
+
+
+def _page(shown: Pages, here: str, before: date | None) -> str:
+    query = [shown.keep.lstrip("?")] * bool(shown.keep) + [f"before={before}"] * bool(before)
+    return here + ("?" + "&".join(query) if query else "")
 
 
 def _as_shown(shown: Pages, edition: Edition) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from app.core import i18n
 from app.edge import House, InHouse, Reading
 from app.issues import sources, store
 from app.issues.models import Edition, Issue, IssueState, IssueText
-from app.web.pages import ENVIRONMENTS, headers, page_router
+from app.web.pages import environments, headers, page_router
 
 router = page_router()
 
@@ -82,6 +82,7 @@ async def _entries(session: Reading, at: House, edition: Edition) -> list[Entry]
 
 def _entry(at: House, edition: Edition, issue: Issue, text: IssueText) -> Entry:
     document = sources.parse(text.source, text.format)
+    made = environments(at.settings.templates)[text.language]
     return Entry(
         # A tag (RFC 4151): the edition's lasting name outlives the address of the pages.
         id=f"tag:{at.composer.list_id(edition)},{issue.date}:issue",
@@ -89,7 +90,7 @@ def _entry(at: House, edition: Edition, issue: Issue, text: IssueText) -> Entry:
         title=text.subject,
         published=_written(issue.published_at or NEVER),
         summary=" ".join(document.lead),
-        html=ENVIRONMENTS[text.language].get_template("feed_issue.html").render(document=document),
+        html=made.get_template("feed_issue.html").render(document=document),
         language=i18n.catalogue(text.language).tag,
     )
 

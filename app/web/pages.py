@@ -1,25 +1,29 @@
 """Page templates, the language of a page, and the headers that every page carries."""
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import Environment, FileSystemLoader
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from app.core import i18n, paths
+from app.core import i18n, templates
 from app.core.errors import BroadsheetError
 from app.edge import House, new_error_id
 from app.issues import cadence, store
 from app.issues.models import Edition
+from app.mail import typeset
 
+STYLES = ("style.css", "editions.css")
+_NEEDLESS = re.compile(r"/\*.*?\*/|\n", re.DOTALL)
 DEFAULT_ACCENTS = ("#b4371e", "#f08a6e")
 
 
@@ -37,23 +41,15 @@ def page_router(prefix: str = "") -> APIRouter:
     return APIRouter(prefix=prefix, route_class=Page)
 
 
-def _environment(language: str) -> Environment:
-    catalogue = i18n.catalogue(language)
-    environment = ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader(paths.templates() / "web"),
-        undefined=StrictUndefined,
-        autoescape=lambda name: bool(name and name.endswith(".html")),
-        extensions=["jinja2.ext.i18n"],
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    install = getattr(environment, "install_gettext_callables")  # noqa: B009 (made at run time)
-    install(catalogue.gettext, catalogue.ngettext, newstyle=True)
-    environment.filters["day"] = lambda day: i18n.format_date(day, language)
-    return environment
-
-
-ENVIRONMENTS = {language: _environment(language) for language in i18n.LANGUAGES}
+@cache
+def environments(overlay: Path | None) -> dict[str, Environment]:
+    """Return what renders pages in each language; files of the folder `overlay`/web go before ours."""
+    loader = FileSystemLoader(templates.folders("web", overlay))
+    return {
+        language: templates.environment(loader, speaking, typeset.filters(speaking))
+        for language in i18n.LANGUAGES
+        if (speaking := i18n.catalogue(language))
+    }
 
 
 def language_of(request: Request, preferred: str | None = None) -> str:
@@ -66,17 +62,18 @@ def language_of(request: Request, preferred: str | None = None) -> str:
     return i18n.negotiate(request.headers.get("accept-language"))
 
 
-def stylesheet(editions: Sequence[Edition]) -> str:
-    """Return the one stylesheet, with the accents of the editions."""
-    return _stylesheet(tuple((one.slug, one.accent, one.accent_dark) for one in editions))
+def stylesheet(overlay: Path | None, *names: str, editions: Sequence[Edition] = ()) -> str:
+    """Return the named stylesheets as one, without comments and line breaks."""
+    return _stylesheet(overlay, names, tuple((one.slug, one.accent, one.accent_dark) for one in editions))
 
 
-@lru_cache(maxsize=8)
-def _stylesheet(accents: tuple[tuple[str, str, str], ...]) -> str:
+@lru_cache(maxsize=16)
+def _stylesheet(
+    overlay: Path | None, names: tuple[str, ...], accents: tuple[tuple[str, str, str], ...]
+) -> str:
     editions = [{"slug": slug, "accent": accent, "accent_dark": dark} for slug, accent, dark in accents]
-    plain = (paths.templates() / "web" / "style.css").read_text(encoding="utf-8")
-    own = ENVIRONMENTS[i18n.LANGUAGES[0]].get_template("editions.css").render(editions=editions)
-    return plain + own
+    made = environments(overlay)[i18n.LANGUAGES[0]]
+    return _NEEDLESS.sub("", "".join(made.get_template(name).render(editions=editions) for name in names))
 
 
 class Pages:
@@ -89,7 +86,8 @@ class Pages:
         # Not from request.url, which the Host header has a hand in.
         self.here = quote(request.scope["path"])
         self.editions = [_shown(edition, today) for edition in editions]
-        self.version = hashlib.sha256(stylesheet(editions).encode()).hexdigest()[:12]
+        css = stylesheet(house.settings.templates, *STYLES, editions=editions)
+        self.version = hashlib.sha256(css.encode()).hexdigest()[:12]
 
     @property
     def base(self) -> str:
@@ -125,7 +123,8 @@ class Pages:
             "accent": first["accent"] if first else DEFAULT_ACCENTS[0],
             "accent_dark": first["accent_dark"] if first else DEFAULT_ACCENTS[1],
         }
-        html = ENVIRONMENTS[self.language].get_template(template).render({**common, **context})
+        made = environments(self.house.settings.templates)[self.language]
+        html = made.get_template(template).render({**common, **context})
         return HTMLResponse(html, status, headers=headers(base, private))
 
     def link(self, path: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from app.core import paths
 from app.issues.document import Section
-from app.mail import render
+from app.mail import typeset
 from tests.mail import mails
 
 SLOTS = {
@@ -92,7 +92,7 @@ def test_link_words_say_where_they_lead() -> None:
         "example.org/tides?station=7&year=2026",
         "example.net/a/very/long/path-to-a-table",
     ]
-    assert render.shown("https://bank.example@evil.example/x") == "evil.example/x"
+    assert typeset.shown("https://bank.example@evil.example/x") == "evil.example/x"
 
 
 def test_dates_do_not_break_and_known_issues_are_linked() -> None:
@@ -113,7 +113,7 @@ def test_dates_do_not_break_and_known_issues_are_linked() -> None:
     ],
 )
 def test_a_title_breaks_at_its_clauses_only_when_each_fits(title: str, keeps: bool) -> None:
-    assert render.breaks_at_clauses(title) is keeps
+    assert typeset.breaks_at_clauses(title) is keeps
 
 
 def test_the_preview_line_keeps_short_keys_whole_and_ends_in_time() -> None:

@@ -3,11 +3,15 @@
 import json
 import re
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from app.core import paths
+from app.issues.models import Issue, IssueText
 from tests.issues import samples
-from tests.world import DAY, World
+from tests.sink import Sink
+from tests.world import DAY, World, house_at
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z")
@@ -108,10 +112,58 @@ async def test_an_issue_leads_to_its_neighbours_and_to_its_text(world: World) ->
 
 async def test_another_issue_that_a_text_names_is_a_link_once_it_is_published(world: World) -> None:
     await publish(world, "weekly", date(2026, 10, 25))
-    assert "更新了 2026-10-22 日报中" in await page(world, "/archive/weekly/2026-10-25")
+    assert '更新了 <span class="nb">2026-10-22</span> 日报中' in await page(
+        world, "/archive/weekly/2026-10-25"
+    )
     await publish(world, "daily", date(2026, 10, 22))
-    link = '<a href="http://127.0.0.1:8000/archive/daily/2026-10-22">2026-10-22 日报</a>'
-    assert f"更新了 {link}中" in await page(world, "/archive/weekly/2026-10-25")
+    link = '<a class="acc" href="http://127.0.0.1:8000/archive/daily/2026-10-22">2026-10-22 日报</a>'
+    assert f'更新了 <span class="nb">{link}</span>中' in await page(world, "/archive/weekly/2026-10-25")
+
+
+async def test_the_archive_goes_on_beyond_a_thousand_issues(world: World) -> None:
+    await publish(world)
+    days = [DAY - timedelta(days=number) for number in range(1, 1100)]
+    async with world.db.transaction() as session:
+        for number, day in enumerate(days, start=100):
+            session.add(Issue(id=number, edition_id=1, date=day, state="published", created_at=world.clock()))
+        await session.flush()
+        for number, _ in enumerate(days, start=100):
+            session.add(IssueText(issue_id=number, language="zh", format="text", source="", subject="题"))
+    seen: list[str] = []
+    back: list[str] = []
+    url = "/archive?language=zh"
+    while url:
+        shown = await page(world, url)
+        assert len(shown) < 100_000
+        seen += re.findall(r'<time datetime="([^"]+)"', shown)
+        back += re.findall(r'href="([^"]+)" rel="prev"', shown)
+        found = re.search(r'href="([^"]+)" rel="next"', shown)
+        url = found.group(1).replace("&amp;", "&") if found else ""
+    assert seen == [str(day) for day in (DAY, *days)]
+    assert back[0].endswith("/archive?language=zh")
+    assert "before=" in back[-1]
+    assert (await world.web.get("/archive/daily?before=2026-02-30")).status_code == 404
+
+
+async def test_the_stylesheet_is_small_and_the_mailbox_keeps_its_own(world: World) -> None:
+    css = await page(world, "/style.css")
+    assert len(css.encode()) <= 7 * 1024
+    assert "iframe" not in css
+
+
+async def test_an_operators_folder_goes_before_our_pages_and_styles(
+    tmp_path: Path, empty_database: Path, sink: Sink
+) -> None:
+    own = tmp_path / "own" / "web"
+    own.mkdir(parents=True)
+    (own / "_parts.html").write_text((paths.templates() / "web/_parts.html").read_text("utf-8"), "utf-8")
+    (own / "archive.html").write_text(
+        "{% extends '_page.html' %}{% block heading %}我们的{% endblock %}", "utf-8"
+    )
+    (own / "editions.css").write_text("body{color:#010203}", "utf-8")
+    async with house_at(tmp_path, empty_database, sink, templates=own.parent) as world:
+        assert "<h1>我们的</h1>" in await page(world, "/archive")
+        assert (await page(world, "/style.css")).endswith("body{color:#010203}")
 
 
 async def test_markup_in_a_text_is_words_on_the_page_and_in_the_feeds(world: World) -> None:

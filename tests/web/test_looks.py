@@ -1,0 +1,46 @@
+"""The archive and an issue in a real browser: nobody is shut out, nothing runs off, paper shows what counts."""
+
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser
+
+from tests import axe
+from tests.gallery import place
+
+PATHS = ("/archive", "/archive/daily", "/archive/daily/2026-10-26", "/archive/weekly/2026-10-25")
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+VISIBLE = "s => [...document.querySelectorAll(s)].filter(e => e.offsetParent).length"
+
+
+async def test_pages_of_the_archive_shut_nobody_out(tmp_path: Path, browser: Browser) -> None:
+    def look(base: str) -> list[str]:
+        found = []
+        schemes: tuple[Any, ...] = ("light", "dark")
+        for scheme in schemes:
+            page: Any = browser.new_page(viewport={"width": 320, "height": 800}, color_scheme=scheme)
+            for path in PATHS:
+                for language in ("zh", "en"):
+                    page.goto(f"{base}{path}?language={language}")
+                    found += [f"{path} {language} {scheme}: {each}" for each in axe.violations(page)]
+                    found += axe.faults(page.content())
+                    found += [f"{path} is too wide"] * (page.evaluate(OVERFLOW) > 0)
+            page.close()
+        return found
+
+    assert await place.opened(tmp_path, None, look) == []
+
+
+async def test_an_issue_on_paper_is_the_issue_alone(tmp_path: Path, browser: Browser) -> None:
+    def look(base: str) -> dict[str, int]:
+        page: Any = browser.new_page()
+        page.goto(f"{base}{PATHS[-1]}")
+        page.emulate_media(media="print")
+        seen = {
+            name: page.evaluate(VISIBLE, name) for name in ("h1", "article", "header.top", ".web", ".foot")
+        }
+        page.close()
+        return seen
+
+    printed = await place.opened(tmp_path, None, look)
+    assert printed == {"h1": 1, "article": 3, "header.top": 0, ".web": 0, ".foot": 0}
