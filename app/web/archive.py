@@ -13,10 +13,11 @@ from app.edge import InHouse, Reading
 from app.issues import sources, store
 from app.issues.document import Document
 from app.issues.models import Edition, Issue, IssueState
-from app.web.pages import STYLES, Pages, headers, page_router, pages, stylesheet
+from app.web.pages import READERS_STYLE, STYLES, Pages, headers, page_router, pages, stylesheet
 
 router = page_router()
 
+FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 PAGE = 200  # issues on one page of the archive, save that a day is never parted
 
 
@@ -24,8 +25,14 @@ PAGE = 200  # issues on one page of the archive, save that a day is never parted
 async def style(session: Reading, at: InHouse) -> Response:
     """Return the stylesheet; its address changes with its content."""
     css = stylesheet(at.settings.templates, *STYLES, editions=await store.editions(session))
-    forever = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(css, media_type="text/css", headers=headers(at.settings.base_url, False) | forever)
+    return Response(css, media_type="text/css", headers=headers(at.settings.base_url, False) | FOREVER)
+
+
+@router.get("/readers.css")
+async def readers_style(at: InHouse) -> Response:
+    """Return what the pages behind a reader's links need beside the stylesheet."""
+    css = stylesheet(at.settings.templates, READERS_STYLE)
+    return Response(css, media_type="text/css", headers=headers(at.settings.base_url, False) | FOREVER)
 
 
 @router.get("/archive")

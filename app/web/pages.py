@@ -23,6 +23,7 @@ from app.issues.models import Edition
 from app.mail import typeset
 
 STYLES = ("style.css", "editions.css")
+READERS_STYLE = "readers.css"
 _NEEDLESS = re.compile(r"/\*.*?\*/|\n", re.DOTALL)
 DEFAULT_ACCENTS = ("#b4371e", "#f08a6e")
 
@@ -86,7 +87,7 @@ class Pages:
         # Not from request.url, which the Host header has a hand in.
         self.here = quote(request.scope["path"])
         self.editions = [_shown(edition, today) for edition in editions]
-        css = stylesheet(house.settings.templates, *STYLES, editions=editions)
+        css = stylesheet(house.settings.templates, *STYLES, READERS_STYLE, editions=editions)
         self.version = hashlib.sha256(css.encode()).hexdigest()[:12]
 
     @property
@@ -116,6 +117,7 @@ class Pages:
             "publication": self.house.settings.name,
             "base_url": base,
             "style_url": f"{base}/style.css?v={self.version}",
+            "readers_style_url": f"{base}/readers.css?v={self.version}",
             "this_url": self.here,
             "editions": self.editions,
             "contact": self.house.settings.contact,
