@@ -17,7 +17,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.core import schema
+from app.core import jobs, schema
 from app.core.clock import clock
 from app.core.config import Settings
 from app.core.db import Database, explain
@@ -98,6 +98,7 @@ async def writing(at: InHouse) -> AsyncIterator[AsyncSession]:
     """Give a session that is committed before the answer leaves, and wake the worker then."""
     async with at.db.transaction() as session:
         yield session
+        await jobs.ask(session)
     at.wake.call()
 
 

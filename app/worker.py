@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
 
+from app.core import jobs
 from app.core.clock import clock
 from app.core.db import Database
 from app.core.errors import BroadsheetError, Misconfigured, Unavailable
@@ -50,7 +51,7 @@ class Worker:
         self._rounds = Rounds(db, composer)
         self.id = 0
         self._problem: str | None = ""  # what was last said on the mailings; at first nobody knows
-        self._pulse, self._is_over = Ear(), False
+        self._pulse, self._over = Ear(), asyncio.Event()
         self._steady_since = 0.0  # loop time of the first heartbeat after a silence
         self._rates: dict[int, float] = {}
         self._rated_at = float("-inf")  # loop time of the last look at the rates
@@ -64,12 +65,10 @@ class Worker:
         loops: list[Callable[[], Awaitable[None]]] = [
             self.dispatch.write,
             lambda: self._every(TICK, self.dispatch.look, self.wake.ear()),
-            lambda: self._every(TICK, self.tick, self.wake.ear()),
+            lambda: self._every(TICK, self.report, self.wake.ear()),
             lambda: self._every(BEAT, self.beat, self._pulse),
-            lambda: self._every(TICK, self.take_in, self.wake.ear()),
-            lambda: self._every(TICK, self.hear, self.wake.ear()),
             lambda: self._every(TICK, self.watch.step, Ear()),
-            lambda: self._every(TICK, self.go_round, self.wake.ear()),
+            lambda: jobs.engine(self.db.url, self.wake).run(self._jobs(), self._over),
         ]
         sends: list[Callable[[], Awaitable[None]]] = []
         for relay in self.relays:
@@ -89,12 +88,23 @@ class Worker:
         async with self.db.transaction() as session:
             await workers.sign_off(session, self.id, self.now())
 
-    async def tick(self) -> None:
+    def _jobs(self) -> dict[str, jobs.Job]:
+        """Return what any one worker does for all."""
+        those = (self.advance, self.hear, self.round, self.take_in)
+        return {name: safely(job) for name, job in zip(jobs.NAMES, those, strict=True)}
+
+    async def advance(self) -> None:
         """Start what is due, render it, owe it to its readers, and finish what is done."""
         async with self.db.transaction() as session:
             await publish.begin_due(session, self.now())
         await publish.set_type(self.db, self.composer)
         await self._enlist()
+        async with self.db.transaction() as session:
+            for mailing_id in await deliver.look_after(session, self.now()):
+                log.info("mailing %d is finished", mailing_id)
+
+    async def report(self) -> None:
+        """Say on the mailings what keeps this worker from sending, and how fast it sends."""
         async with self.db.transaction() as session:
             if (problem := self.dispatch.problem) or problem != self._problem:
                 await mailings.report_problem(session, problem)
@@ -102,8 +112,6 @@ class Worker:
             await self._note_rates()
             for mailing_id, rate in self._rates.items():
                 await books.note_rate(session, mailing_id, self.id, rate, self.now())
-            for mailing_id in await deliver.look_after(session, self.now()):
-                log.info("mailing %d is finished", mailing_id)
 
     async def beat(self) -> None:
         """Show that this worker lives, and give back what the dead held.
@@ -134,7 +142,7 @@ class Worker:
             pass
         await numbers.count_reach(self.db)
 
-    async def go_round(self) -> None:
+    async def round(self) -> None:
         """Do for readers what is not mail: answer the form, end pauses, forget what has had its time."""
         if not self.dispatch.stopping and await self._rounds.work(self.now()):
             self.wake.call()
@@ -170,18 +178,32 @@ class Worker:
         self.dispatch.stop()
         while not self.dispatch.idle:
             await asyncio.sleep(0.02)
-        self._is_over = True
+        self._over.set()
         self._pulse.call()
         self.wake.call()
 
     async def _every(self, seconds: float, step: Callable[[], Awaitable[None]], ear: Ear) -> None:
         """Run a step when called, and every so many seconds, until the worker stops."""
-        while not self._is_over:
+        while not self._over.is_set():
             try:
                 await step()
             except Unavailable as error:
                 log.error("%s", error.detail)
             await ear.wait(seconds)
+
+
+def safely(job: jobs.Job) -> jobs.Job:
+    """Let nothing out of a job: what went wrong is logged, and it is asked for again soon."""
+
+    async def safe() -> None:
+        try:
+            await job()
+        except BroadsheetError as error:
+            log.error("%s", error.detail)
+        except Exception:
+            log.exception("a job of the worker failed; it is tried again")
+
+    return safe
 
 
 async def restarted(loop: Callable[[], Awaitable[None]]) -> None:

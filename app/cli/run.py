@@ -126,14 +126,24 @@ async def _run(settings: Settings, taken: socket.socket | None, programs: Progra
     )
     async with _opened(settings, programs, stop) as (house, box), asyncio.TaskGroup() as tasks:
         if lock is not None:
-            one = Worker(house.db, house.composer, house.wake, lambda url: Relay(url, settings.domain))
-            tasks.create_task(one.run(stop, lock[0]))
+            tasks.create_task(_deliver(house, stop, lock[0]))
         if taken is not None:
             tasks.create_task(_serve(house, box, taken))
         if programs.demo and box is not None and taken is not None:
             tasks.create_task(samples.show(house, *taken.getsockname()[:2]))
     if lock is not None:
         os.close(lock[1])
+
+
+async def _deliver(house: House, stop: asyncio.Event, name: str) -> None:
+    # On PostgreSQL by connections of its own, so that a rush on the pages does not keep mail from being recorded.
+    db = house.db if house.db.is_sqlite else Database(house.settings.database_url)
+    try:
+        one = Worker(db, house.composer, house.wake, lambda url: Relay(url, house.settings.domain))
+        await one.run(stop, name)
+    finally:
+        if db is not house.db:
+            await db.close()
 
 
 def _stopped_by_signals() -> asyncio.Event:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     CursorResult,
     DateTime,
@@ -19,6 +20,8 @@ from sqlalchemy import (
     Table,
     create_engine,
     event,
+    func,
+    literal,
     make_url,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -231,6 +234,11 @@ def is_postgresql(where: AsyncSession | Connection) -> bool:
     """Tell which of the two databases this is."""
     dialect = where.dialect if isinstance(where, Connection) else where.get_bind().dialect
     return dialect.name == "postgresql"
+
+
+def moment(session: AsyncSession, now: datetime) -> ColumnElement[datetime]:
+    """Return the time as PostgreSQL has it, which all machines share; on SQLite it is `now`."""
+    return func.clock_timestamp() if is_postgresql(session) else literal(now, UTCDateTime())
 
 
 def upsert(session: AsyncSession, table: Table) -> Any:

@@ -6,7 +6,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from app.core import paths
+from app.core import jobs, paths
 from app.core.db import Database
 from app.core.errors import Misconfigured
 
@@ -17,7 +17,10 @@ async def upgrade(db: Database) -> str | None:
     Raises Misconfigured when it was made by a newer version; nothing is changed then.
     """
     async with db.engine.begin() as connection:
-        return await connection.run_sync(_upgrade)
+        before = await connection.run_sync(_upgrade)
+        if not db.is_sqlite:
+            await jobs.lay_down(connection)
+        return before
 
 
 async def require_current(db: Database) -> None:

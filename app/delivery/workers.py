@@ -1,4 +1,7 @@
-"""Who is at work: a worker registers, shows that it lives, and what the dead held is given back."""
+"""Who is at work: a worker registers, shows that it lives, and what the dead held is given back.
+
+Leases go by the database's clock on PostgreSQL, since those of several machines differ.
+"""
 
 from datetime import datetime, timedelta
 
@@ -6,6 +9,7 @@ from sqlalchemy import Table, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
+from app.core.db import moment
 from app.delivery import ledger
 from app.delivery.models import Worker
 
@@ -21,20 +25,23 @@ async def register(session: AsyncSession, name: str, now: datetime) -> int:
     row = Worker(name=name, started_at=now, seen_at=now)
     session.add(row)
     await session.flush()
+    await beat(session, row.id or 0, now)
     await _bury(session, gone, now)
     return row.id or 0
 
 
 async def beat(session: AsyncSession, worker_id: int, now: datetime) -> None:
     """Say that a worker lives, even where another took it for dead: what it claims from now on must be found."""
-    values = {"seen_at": now, "stopped_at": None}
+    values = {"seen_at": moment(session, now), "stopped_at": None}
     await session.execute(update(worker).where(worker.c.id == worker_id).values(values))
 
 
 async def free_lapsed(session: AsyncSession, worker_id: int, now: datetime) -> int:
     """Give back what other workers held whom nobody has seen for longer than a lease; returns how many rows."""
     lapsed = select(worker.c.id).where(
-        worker.c.stopped_at.is_(None), worker.c.seen_at < now - LEASE, worker.c.id != worker_id
+        worker.c.stopped_at.is_(None),
+        worker.c.seen_at < moment(session, now) - LEASE,
+        worker.c.id != worker_id,
     )
     return await _bury(session, list((await session.execute(lapsed)).scalars()), now)
 

@@ -88,7 +88,7 @@ async def test_a_reader_is_changed_as_they_asked(world: World) -> None:
 async def test_no_editions_is_leaving_and_what_was_owed_is_withdrawn(world: World) -> None:
     number = await world.reader("a@example.com", "daily")
     mailing = await world.send(await world.issue())
-    await world.worker().tick()
+    await world.worker().advance()
     shown = (await world.api.patch(f"/subscribers/{number}", json={"editions": []})).json()
     assert (shown["status"], shown["reason"]) == ("ended", "left")
     assert (await world.books_balance(mailing))["withdrawn"] == 1
