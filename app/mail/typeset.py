@@ -24,6 +24,7 @@ def filters(catalogue: i18n.Catalogue) -> dict[str, Callable[..., Any]]:
     """Return the filters that a template of this language has."""
     return {
         "breaks_at_clauses": breaks_at_clauses,
+        "day": partial(i18n.format_date, language=catalogue.language),
         "hex": hex_colour,
         "listed": partial(listed, catalogue),
         "number": partial(numbered, catalogue, "mail.topic.numbers"),
