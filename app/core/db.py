@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from sqlalchemy import (
@@ -236,9 +236,9 @@ def is_postgresql(where: AsyncSession | Connection) -> bool:
     return dialect.name == "postgresql"
 
 
-def moment(session: AsyncSession, now: datetime) -> ColumnElement[datetime]:
-    """Return the time as PostgreSQL has it, which all machines share; on SQLite it is `now`."""
-    return func.clock_timestamp() if is_postgresql(session) else literal(now, UTCDateTime())
+def moment(session: AsyncSession, now: datetime, ago: timedelta = timedelta()) -> ColumnElement[datetime]:
+    """Return the time some while ago, as PostgreSQL has it, which all machines share; on SQLite as `now` has it."""
+    return func.clock_timestamp() - ago if is_postgresql(session) else literal(now - ago, UTCDateTime())
 
 
 def upsert(session: AsyncSession, table: Table) -> Any:

@@ -40,7 +40,7 @@ async def free_lapsed(session: AsyncSession, worker_id: int, now: datetime) -> i
     """Give back what other workers held whom nobody has seen for longer than a lease; returns how many rows."""
     lapsed = select(worker.c.id).where(
         worker.c.stopped_at.is_(None),
-        worker.c.seen_at < moment(session, now) - LEASE,
+        worker.c.seen_at < moment(session, now, LEASE),
         worker.c.id != worker_id,
     )
     return await _bury(session, list((await session.execute(lapsed)).scalars()), now)

@@ -38,6 +38,11 @@ GIVEN: dict[str, tuple[str, object]] = {
     "dkim_domain": ("example.com", "example.com"),
     "templates": ("overlay", Path("overlay")),
     "trusted_proxies": ("10.0.0.0/8 ::1", ("10.0.0.0/8", "::1")),
+    "letters_a_day": ("2", 2),
+    "letters_a_month": ("0", 0),
+    "signups_a_network": ("20", 20),
+    "letters_a_minute": ("600", 600),
+    "form_seconds": ("0", 0),
     "hook_ses": ("arn:aws:sns:eu-west-1:000000000001:news", ("arn:aws:sns:eu-west-1:000000000001:news",)),
     "hook_sendgrid": ("MFkwEwYHKoZI", ("MFkwEwYHKoZI",)),
     "hook_mailgun": (
