@@ -20,12 +20,16 @@ from app.issues.models import Issue
 
 router = APIRouter(prefix="/issues", tags=["issues"], dependencies=[Depends(editor)])
 
-FORMATS = {"text/plain": "text"}
+FORMATS = {"text/plain": "text", "text/markdown": "markdown"}
 BODY = {
     "requestBody": {
         "required": True,
         "content": {
             "text/plain": {"schema": {"type": "string"}, "example": "技术日报\n本期重点：…。\n…"},
+            "text/markdown": {
+                "schema": {"type": "string"},
+                "example": "# 技术日报\n\n本期**重点**：…。\n\n## …",
+            },
             "application/json": {"schema": {"$ref": "#/components/schemas/NewIssue"}},
         },
     }
@@ -45,7 +49,7 @@ async def hand_in(
     date: date | None = None,
     language: Annotated[str | None, Query(max_length=8)] = None,
 ) -> Response:
-    """Hand in a text as the issue of an edition and a date: as text/plain with both in the query, or as JSON."""
+    """Hand in a text as the issue of an edition and a date: plain or Markdown with both in the query, or JSON."""
     media_type = request.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     if media_type == "application/json":
         given = _parsed(once.body)
@@ -54,7 +58,9 @@ async def hand_in(
     elif media_type in FORMATS:
         given_text = manuscript.Manuscript(once.body, FORMATS[media_type], language)
     else:
-        raise Unsupported("Send the text as text/plain, or as application/json with a `source`.")
+        raise Unsupported(
+            "Send the text as text/plain or text/markdown, or as application/json with a `source`."
+        )
     if edition is None or date is None:
         missing = [
             Fault("missing", field=name)
@@ -123,7 +129,7 @@ async def preview(
     """Return a part of exactly what a reader gets, with a sample reader's links."""
     issue = await store.issue(session, issue_id)
     media_type, body = await account.preview(session, at.composer, issue, part, language, at.now())
-    policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src https:; sandbox"
     return Response(body, media_type=media_type, headers={"Content-Security-Policy": policy})
 
 

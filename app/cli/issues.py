@@ -11,7 +11,7 @@ from app.cli.desk import as_json, in_house, number, show, show_all
 from app.edge import House
 from app.editors import audit
 from app.flows import account, manuscript, proofread
-from app.issues import store
+from app.issues import sources, store
 from app.issues.models import Issue
 
 
@@ -26,11 +26,13 @@ def issues() -> None:
 @click.option("--date", "day", required=True, type=click.DateTime(["%Y-%m-%d"]))
 @click.option("--language")
 @click.option("--subject")
+@click.option("--format", type=click.Choice(list(sources.SOURCES)), help="Markdown for *.md, else text.")
 @as_json
 @in_house
 async def add(at: House, file: Path, edition: str, day: Any, as_json: bool, **given: str | None) -> None:
     """Hand in a text as the issue of an edition and a date; prints its id."""
-    text = manuscript.Manuscript(file.read_bytes(), "text", given["language"], given["subject"])
+    format = given["format"] or sources.format_of(file.name)
+    text = manuscript.Manuscript(file.read_bytes(), format, given["language"], given["subject"])
     async with at.db.transaction() as session:
         issue, of, kept = await manuscript.hand_in(session, edition, day.date(), text, at.now())
         audit.note(session, audit.COMMAND, "hand in", f"issue {issue.id}", at.now())

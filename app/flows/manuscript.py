@@ -20,6 +20,7 @@ from app.subscribers import store as readers
 
 TESTS_AN_HOUR = 20
 SUBJECT_LIMIT = 2000
+SLOTS = "The word “__BS_…” stands for a reader's own links and cannot be part of a text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,11 @@ def _parsed(source: str | bytes, format: str) -> document.Document:
     parsed = sources.parse(source, format)
     for number, line in enumerate(_decoded(source).splitlines(), 1):
         if "__BS_" in line:
-            message = "The word “__BS_…” stands for a reader's own links and cannot be part of a text."
-            raise Invalid(message, [Fault(message, number)])
+            raise Invalid(SLOTS, [Fault(SLOTS, number)])
+    # In Markdown the word can come about by escapes.
+    for item in parsed.items:
+        if "__BS_" in repr(item) + "".join(item.in_plain):
+            raise Invalid(SLOTS, [Fault(SLOTS, item.line)])
+    if "__BS_" in repr(parsed) + "".join(parsed.lead_in_plain):
+        raise Invalid(SLOTS, [Fault(SLOTS, 1)])
     return parsed

@@ -10,7 +10,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from app.core.errors import NotFound
 from app.edge import InHouse, Reading
-from app.issues import sources, store
+from app.issues import blocks, sources, store
+from app.issues.blocks import Image
 from app.issues.document import Document
 from app.issues.models import Edition, Issue, IssueState
 from app.web.pages import READERS_STYLE, STYLES, Pages, headers, page_router, pages, stylesheet
@@ -72,7 +73,10 @@ async def one_issue(request: Request, session: Reading, at: InHouse, slug: str, 
         "accent": edition.accent,
         "accent_dark": edition.accent_dark,
     }
-    return shown.respond("issue.html", context)
+    answer = shown.respond("issue.html", context)
+    if any(isinstance(part, Image) for item in document.items for part in blocks.parts_of(item.blocks)):
+        answer.headers["Content-Security-Policy"] += "; img-src https:"
+    return answer
 
 
 @router.get("/source/{slug}/{day}.txt")
