@@ -68,6 +68,7 @@ class Diagnostic(BaseModel):
 
     level: Literal["error", "warning"]
     line: int | None
+    part: str | None
     message: str
 
 
@@ -94,7 +95,7 @@ class HandedIn(BaseModel):
                     ],
                 }
             ],
-            "diagnostics": [{"level": "warning", "line": 1, "message": "The title says 周报."}],
+            "diagnostics": [{"level": "warning", "line": 1, "part": None, "message": "The title says 周报."}],
         }
     )
     id: int

@@ -136,7 +136,7 @@ async def preview(
 @router.get("/{issue_id}/preflight", response_model=Findings)
 async def preflight(session: Reading, at: InHouse, issue_id: Id) -> dict[str, Any]:
     """Say what is wrong with the issue as readers would get it, and what is worth a look."""
-    return await proofread.look(session, at.composer, issue_id)
+    return await proofread.look(session, at.composer, issue_id, at.now())
 
 
 @router.post("/{issue_id}/test", status_code=202, response_model=Queued)
@@ -178,7 +178,7 @@ async def send(
     order, now = order or SendOrder(), at.now()
     wanted = publish.Order(cadence.moment(order.at, order.tz), order.max_lateness, order.on_uncertain)
     if not order.force:
-        await proofread.require_fit(session, at.composer, issue_id)
+        await proofread.require_fit(session, at.composer, issue_id, now)
     mailing, is_new = await publish.send(session, issue_id, wanted, now)
     if is_new:
         audit.note(session, holder.name, "send", f"issue {issue_id}", now)

@@ -48,7 +48,8 @@ async def add(at: House, file: Path, edition: str, day: Any, as_json: bool, **gi
         for item in section["items"]:
             click.echo(f"    {item['title']}", err=True)
     for finding in handed["diagnostics"]:
-        click.echo(f"  note: {finding['message']}", err=True)
+        where = f"line {finding['line']}" if finding["line"] else finding["part"] or "text"
+        click.echo(f"  note: {where}: {finding['message']}", err=True)
 
 
 @issues.command("list")
@@ -101,7 +102,7 @@ async def preview(at: House, issue_id: int, part: str, language: str | None) -> 
 async def preflight(at: House, issue_id: int, as_json: bool) -> None:
     """Say what is wrong with an issue as readers would get it (exit code 1), and what is worth a look."""
     async with at.db.reading() as session:
-        found = await proofread.look(session, at.composer, issue_id)
+        found = await proofread.look(session, at.composer, issue_id, at.now())
     if as_json:
         show(found, as_json)
     for level, findings in found.items():

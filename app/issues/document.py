@@ -166,12 +166,13 @@ def subject_of(document: Document) -> str:
     keys = list(dict.fromkeys(document.keys))
     for kept in range(len(keys), 1, -1):
         subject = comma.join(keys[:kept]) + (more if kept < len(keys) else "")
-        if _width(subject) <= SUBJECT_WIDTH:
+        if width(subject) <= SUBJECT_WIDTH:
             return subject
     return keys[0]
 
 
-def _width(text: str) -> float:
+def width(text: str) -> float:
+    """How wide a text is in Han characters; what is not wide counts half."""
     return sum(1 if unicodedata.east_asian_width(char) in "WF" else 0.5 for char in text)
 
 

@@ -42,7 +42,14 @@ async def test_a_text_comes_back_as_it_was_understood(world: World) -> None:
     first = given["outline"][0]["items"][0]
     assert first["sources"] == ["https://example.org/cache"]
     assert first["paragraphs"][1] == "它们的差别在于何时写回。"
-    assert given["diagnostics"] == []
+    assert given["diagnostics"] == [
+        {
+            "level": "warning",
+            "line": 13,
+            "part": None,
+            "message": "“网络” has no source; add the URL it rests on.",
+        }
+    ]
 
 
 async def test_a_text_in_json_is_the_same_issue_with_a_subject_of_its_own(world: World) -> None:
@@ -347,8 +354,10 @@ async def test_a_subject_may_have_the_spaces_of_its_script(world: World) -> None
 
 
 async def test_preflight_finds_nothing_in_a_sound_issue(world: World) -> None:
-    for edition in ("daily", "weekly"):
-        issue = await world.issue(edition)
+    sourced = samples.DAILY.replace("握手少了一次往返。", "握手少了一次往返。\nhttps://example.org/handshake")
+    quiet = samples.WEEKLY.replace("2026-10-22 日报", "上周")
+    for edition, source in (("daily", sourced), ("weekly", quiet)):
+        issue = await world.issue(edition, source=source)
         assert (await world.api.get(f"/issues/{issue}/preflight")).json() == {"errors": [], "warnings": []}
     problem(await world.api.get("/issues/99/preflight"), 404)
 
@@ -391,7 +400,7 @@ async def test_preflight_warns_of_what_is_worth_a_look(world: World) -> None:
     issue = await world.issue(day=date(2026, 10, 25), source=source)
     found = (await world.api.get(f"/issues/{issue}/preflight")).json()
     assert found["errors"] == []
-    assert [one["line"] for one in found["warnings"]] == [1, None, None]
+    assert [one["line"] for one in found["warnings"]] == [1, 5, 12, 13]
 
 
 async def test_sending_answers_202_once_and_200_ever_after(world: World) -> None:

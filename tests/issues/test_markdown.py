@@ -181,7 +181,7 @@ def test_the_name_of_a_file_tells_its_format(name: str, format: str) -> None:
 
 # -- what is refused
 
-REFUSED = [
+REFUSED: list[tuple[str | bytes, int, str]] = [
     ("", 1, "empty"),
     ("\n　\n", 1, "empty"),
     ("技术周报\n\n导语。\n\n## 一\n\n段。", 1, "behind one #"),
@@ -194,6 +194,7 @@ REFUSED = [
     ("# 报\n\n导语。\n\n### 一\n\n段。", 5, "in no section"),
     (START + "段。\n\n### 二\n\n段。", 7, "directly under the section"),
     ("# 报\n\n导语。\n\n## 甲\n\n### 一\n\n段。\n\n## 乙\n\n段。", 11, "an item, and"),
+    ("# 报\n\n导语。\n\n## 甲\n\n段。\n\n## 乙\n\n### 一\n\n段。", 9, "a section, and"),
     ("# 报\n\n导语。\n\n## 甲\n\n### 一\n\n段。\n\n## 甲\n\n### 二\n\n段。", 11, "begun on line 5"),
     (START, 5, "no paragraph"),
     (START + "- https://a.org/", 5, "no paragraph"),

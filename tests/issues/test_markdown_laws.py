@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from itertools import groupby
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -71,15 +72,15 @@ def passages() -> st.SearchStrategy[str | Passage]:
 def is_canonical(block: str | Passage) -> bool:
     found = [Run(block)] if isinstance(block, str) else list(block.runs)
     whole = "".join(run.text for run in found)
-    links = {run.url: "" for run in found if run.url}
-    for run in found:
-        links |= {run.url: links[run.url] + run.text} if run.url else {}
+    links = [
+        "".join(run.text for run in link) for url, link in groupby(found, key=lambda run: run.url) if url
+    ]
     return (
         whole.strip(lines.PADDING) == whole
         and fits(whole)
         and any(char.isalnum() for char in whole)
         and all(run.text == normal(run.text) for run in found)
-        and all(text.strip(lines.PADDING) for text in links.values())
+        and all(text.strip(lines.PADDING) for text in links)
     )
 
 

@@ -136,7 +136,14 @@ def _stretches(runs: Sequence[Run], at: int, given: frozenset[str]) -> Iterator[
     """How far each thing goes that is to be opened here: `strong`, `em`, `url`."""
     for mark in (Mark.STRONG, Mark.EM):
         if mark in runs[at].marks and mark not in given:
-            yield mark, _extent(mark in run.marks for run in runs[at:]) + at
+            end = _extent(mark in run.marks for run in runs[at:]) + at
+            # A link is not cut in two, of which one might have no words.
+            while (
+                "url" not in given and at < end < len(runs) and runs[end].url == runs[end - 1].url is not None
+            ):
+                end -= 1
+            if end > at:
+                yield mark, end
     if (url := runs[at].url) is not None and "url" not in given:
         yield "url", _extent(run.url == url for run in runs[at:]) + at
 
