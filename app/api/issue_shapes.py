@@ -45,6 +45,7 @@ class IssueChange(Shape):
     language: str | None = Field(default=None, max_length=8)
     subject: str | None = Field(default=None, max_length=2000)
     source: str | None = Field(default=None, max_length=1_000_000)
+    format: str | None = Field(default=None, max_length=16)
 
 
 class OutlineItem(BaseModel):

@@ -100,9 +100,7 @@ async def amend(
     session: Writing, at: InHouse, holder: Editor, issue_id: Id, change: IssueChange
 ) -> dict[str, Any]:
     """Change subject or text of an issue whose mailing has not started."""
-    issue, edition, text = await manuscript.amend(
-        session, issue_id, change.language, change.subject, change.source
-    )
+    issue, edition, text = await manuscript.amend(session, issue_id, manuscript.Change(**change.model_dump()))
     audit.note(session, holder.name, "amend", f"issue {issue_id}", at.now())
     return await account.handed_in(session, issue, edition, text)
 
