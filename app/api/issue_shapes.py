@@ -45,6 +45,7 @@ class IssueChange(Shape):
     language: str | None = Field(default=None, max_length=8)
     subject: str | None = Field(default=None, max_length=2000)
     source: str | None = Field(default=None, max_length=1_000_000)
+    format: str | None = Field(default=None, max_length=16)
 
 
 class OutlineItem(BaseModel):
@@ -68,6 +69,7 @@ class Diagnostic(BaseModel):
 
     level: Literal["error", "warning"]
     line: int | None
+    part: str | None
     message: str
 
 
@@ -94,7 +96,7 @@ class HandedIn(BaseModel):
                     ],
                 }
             ],
-            "diagnostics": [{"level": "warning", "line": 1, "message": "The title says 周报."}],
+            "diagnostics": [{"level": "warning", "line": 1, "part": None, "message": "The title says 周报."}],
         }
     )
     id: int

@@ -20,12 +20,16 @@ from app.issues.models import Issue
 
 router = APIRouter(prefix="/issues", tags=["issues"], dependencies=[Depends(editor)])
 
-FORMATS = {"text/plain": "text"}
+FORMATS = {"text/plain": "text", "text/markdown": "markdown"}
 BODY = {
     "requestBody": {
         "required": True,
         "content": {
             "text/plain": {"schema": {"type": "string"}, "example": "技术日报\n本期重点：…。\n…"},
+            "text/markdown": {
+                "schema": {"type": "string"},
+                "example": "# 技术日报\n\n本期**重点**：…。\n\n## …",
+            },
             "application/json": {"schema": {"$ref": "#/components/schemas/NewIssue"}},
         },
     }
@@ -45,7 +49,7 @@ async def hand_in(
     date: date | None = None,
     language: Annotated[str | None, Query(max_length=8)] = None,
 ) -> Response:
-    """Hand in a text as the issue of an edition and a date: as text/plain with both in the query, or as JSON."""
+    """Hand in a text as the issue of an edition and a date: plain or Markdown with both in the query, or JSON."""
     media_type = request.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     if media_type == "application/json":
         given = _parsed(once.body)
@@ -54,7 +58,9 @@ async def hand_in(
     elif media_type in FORMATS:
         given_text = manuscript.Manuscript(once.body, FORMATS[media_type], language)
     else:
-        raise Unsupported("Send the text as text/plain, or as application/json with a `source`.")
+        raise Unsupported(
+            "Send the text as text/plain or text/markdown, or as application/json with a `source`."
+        )
     if edition is None or date is None:
         missing = [
             Fault("missing", field=name)
@@ -94,9 +100,7 @@ async def amend(
     session: Writing, at: InHouse, holder: Editor, issue_id: Id, change: IssueChange
 ) -> dict[str, Any]:
     """Change subject or text of an issue whose mailing has not started."""
-    issue, edition, text = await manuscript.amend(
-        session, issue_id, change.language, change.subject, change.source
-    )
+    issue, edition, text = await manuscript.amend(session, issue_id, manuscript.Change(**change.model_dump()))
     audit.note(session, holder.name, "amend", f"issue {issue_id}", at.now())
     return await account.handed_in(session, issue, edition, text)
 
@@ -123,14 +127,14 @@ async def preview(
     """Return a part of exactly what a reader gets, with a sample reader's links."""
     issue = await store.issue(session, issue_id)
     media_type, body = await account.preview(session, at.composer, issue, part, language, at.now())
-    policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src https:; sandbox"
     return Response(body, media_type=media_type, headers={"Content-Security-Policy": policy})
 
 
 @router.get("/{issue_id}/preflight", response_model=Findings)
 async def preflight(session: Reading, at: InHouse, issue_id: Id) -> dict[str, Any]:
     """Say what is wrong with the issue as readers would get it, and what is worth a look."""
-    return await proofread.look(session, at.composer, issue_id)
+    return await proofread.look(session, at.composer, issue_id, at.now())
 
 
 @router.post("/{issue_id}/test", status_code=202, response_model=Queued)
@@ -172,7 +176,7 @@ async def send(
     order, now = order or SendOrder(), at.now()
     wanted = publish.Order(cadence.moment(order.at, order.tz), order.max_lateness, order.on_uncertain)
     if not order.force:
-        await proofread.require_fit(session, at.composer, issue_id)
+        await proofread.require_fit(session, at.composer, issue_id, now)
     mailing, is_new = await publish.send(session, issue_id, wanted, now)
     if is_new:
         audit.note(session, holder.name, "send", f"issue {issue_id}", now)

@@ -42,7 +42,7 @@ async def send(
     order = publish.Order(moment(when, how["tz"]), lasting(how["max_lateness"]), how["on_uncertain"])
     async with at.db.transaction() as session:
         if not how["force"]:
-            await proofread.require_fit(session, at.composer, issue_id)
+            await proofread.require_fit(session, at.composer, issue_id, at.now())
         mailing, is_new = await publish.send(session, issue_id, order, at.now())
         if is_new:
             audit.note(session, audit.COMMAND, "send", f"issue {issue_id}", at.now())

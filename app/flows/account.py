@@ -11,6 +11,7 @@ from sqlmodel import col
 from app.delivery import books, mailings
 from app.delivery.models import Delivery, Mailing, MailingState, State
 from app.feedback import store as feedback
+from app.flows import proofread
 from app.flows.compose import SAMPLE_ADDRESS, Composer, Reader
 from app.flows.proof import pull
 from app.issues import document, preflight, sources, store
@@ -84,6 +85,7 @@ async def issue(session: AsyncSession, one: Issue) -> dict[str, Any]:
 async def handed_in(session: AsyncSession, one: Issue, edition: Edition, text: IssueText) -> dict[str, Any]:
     """Return what an editor sees right after handing in a text: how it was understood, and what to look at."""
     parsed = await asyncio.to_thread(sources.parse, text.source, text.format)
+    around = await proofread.surroundings(session, one, edition, text.language, parsed)
     return {
         "id": one.id,
         "edition": edition.slug,
@@ -92,8 +94,8 @@ async def handed_in(session: AsyncSession, one: Issue, edition: Edition, text: I
         "subject": text.subject,
         "outline": document.outline(parsed),
         "diagnostics": [
-            {"level": "warning", "line": finding.line, "message": finding.message}
-            for finding in preflight.look_over(parsed, edition.label, await _labels(session), one.date)
+            {"level": "warning", "line": finding.line, "part": finding.field, "message": finding.message}
+            for finding in preflight.look_over(parsed, around)
         ],
     }
 
@@ -119,10 +121,6 @@ async def preview(
     if part == "headers":
         return "text/plain; charset=utf-8", whole.partition(b"\r\n\r\n")[0] + b"\r\n"
     return "message/rfc822", whole
-
-
-async def _labels(session: AsyncSession) -> list[str]:
-    return [one.label for one in await store.editions(session)]
 
 
 async def _left(session: AsyncSession, one: Mailing, edition: Edition) -> int:

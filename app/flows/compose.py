@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from app.core import i18n
@@ -13,6 +13,7 @@ from app.core.config import Settings
 from app.core.tokens import LENGTH, Purpose, Signer, day_number
 from app.flows import greetings, signing
 from app.issues import sources
+from app.issues.document import CrossReference
 from app.issues.models import Edition, IssueText
 from app.mail import headers, message, verp
 from app.mail.message import Body, ListLinks
@@ -77,16 +78,23 @@ class Composer:
         return f"{self.settings.base_url}{path}"
 
     def render_issue(
-        self, edition: Edition, day: date, text: IssueText, others: tuple[str, ...] = ()
+        self,
+        edition: Edition,
+        day: date,
+        text: IssueText,
+        others: tuple[str, ...] = (),
+        pages: Mapping[CrossReference, str] = MappingProxyType({}),
     ) -> Rendition:
         """Return an issue's HTML and text in the language of `text`; takes some 30 ms, so not on the event loop.
 
-        `others` are the labels of the editions that a reader could switch to.
+        `others` are the labels of the editions that a reader could switch to, `pages` the paths of the issues
+        that the text names.
         """
         context = {
             "language": text.language,
             "edition": self._shown(edition),
             "document": sources.parse(text.source, text.format),
+            "references": {f"{named.date} {named.word}": self.url(path) for named, path in pages.items()},
             "issue_date": day,
             "subject": text.subject,
             "web_url": self.url(f"/archive/{edition.slug}/{day}"),

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -20,6 +21,7 @@ from app.subscribers import store as readers
 
 TESTS_AN_HOUR = 20
 SUBJECT_LIMIT = 2000
+SLOTS = "The word “__BS_…” stands for a reader's own links and cannot be part of a text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,16 @@ class Manuscript:
     format: str = "text"
     language: str | None = None
     subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What of a text changes, None leaves it; `language` says of which text, `format` goes with the source."""
+
+    language: str | None = None
+    subject: str | None = None
+    source: str | bytes | None = None
+    format: str | None = None
 
 
 async def hand_in(
@@ -88,22 +100,34 @@ def _decoded(source: str | bytes) -> str:
     return source if isinstance(source, str) else source.decode("utf-8-sig")
 
 
-async def amend(
-    session: AsyncSession, issue_id: int, language: str | None, subject: str | None, source: str | None
-) -> tuple[Issue, Edition, IssueText]:
+async def amend(session: AsyncSession, issue_id: int, change: Change) -> tuple[Issue, Edition, IssueText]:
     """Change a text that is not frozen; a new source without a subject gets the subject it suggests."""
     issue = await store.issue(session, issue_id)
     await store.hold(session, issue)
     store.require_draft(issue)
-    text = await store.text(session, issue, language)
-    if source is not None:
-        parsed = await asyncio.to_thread(_parsed, source, text.format)
-        text.source = source
-        text.subject = _subject(subject, parsed)
-    elif subject is not None:
-        text.subject = checked_subject(subject)
+    text = await store.text(session, issue, change.language)
+    if change.source is not None:
+        format = change.format or text.format
+        parsed = await asyncio.to_thread(_parsed, change.source, format)
+        text.source, text.format = _decoded(change.source), format
+        text.subject = _subject(change.subject, parsed)
+    elif change.subject is not None:
+        text.subject = checked_subject(change.subject)
     await session.flush()
     return issue, await store.edition_of(session, issue), text
+
+
+def as_in_file(text: IssueText, file: Path) -> IssueText:
+    """Return what a text would be if the file were handed in for it; raises Invalid with every faulty line."""
+    source, format = file.read_bytes(), sources.format_of(file.name)
+    parsed = _parsed(source, format)
+    return IssueText(
+        issue_id=text.issue_id,
+        language=text.language,
+        format=format,
+        source=_decoded(source),
+        subject=document.subject_of(parsed),
+    )
 
 
 async def discard(session: AsyncSession, issue_id: int) -> None:
@@ -170,6 +194,11 @@ def _parsed(source: str | bytes, format: str) -> document.Document:
     parsed = sources.parse(source, format)
     for number, line in enumerate(_decoded(source).splitlines(), 1):
         if "__BS_" in line:
-            message = "The word “__BS_…” stands for a reader's own links and cannot be part of a text."
-            raise Invalid(message, [Fault(message, number)])
+            raise Invalid(SLOTS, [Fault(SLOTS, number)])
+    # In Markdown the word can come about by escapes.
+    for item in parsed.items:
+        if "__BS_" in repr(item) + "".join(item.in_plain):
+            raise Invalid(SLOTS, [Fault(SLOTS, item.line)])
+    if "__BS_" in repr(parsed) + "".join(parsed.lead_in_plain):
+        raise Invalid(SLOTS, [Fault(SLOTS, 1)])
     return parsed

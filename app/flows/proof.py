@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.errors import Fault, Invalid
 from app.delivery import mailings
+from app.flows import references
 from app.flows.compose import Composer
 from app.issues import store
 from app.issues.models import Edition, Issue, IssueText
@@ -36,7 +37,8 @@ async def pull(session: AsyncSession, composer: Composer, issue: Issue, text: Is
         rendition = Rendition(kept.subject, kept.html, kept.text)
         return Proof(edition, text.language, rendition, sent.started_at)
     others = store.other_labels(edition, await store.editions(session))
-    rendered = await asyncio.to_thread(composer.render_issue, edition, issue.date, text, others)
+    pages = await references.of_text(session, text)
+    rendered = await asyncio.to_thread(composer.render_issue, edition, issue.date, text, others, pages)
     return Proof(edition, text.language, rendered, sent.started_at if sent else None)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -15,8 +15,10 @@ from app.core.db import Database
 from app.core.errors import Conflict, Fault, Invalid
 from app.delivery import ledger, mailings
 from app.delivery.models import Mailing, MailingState, Rendition
+from app.flows import references
 from app.flows.compose import Composer
 from app.issues import cadence, store
+from app.issues.document import CrossReference
 from app.issues.models import Edition, Issue, IssueState, IssueText
 from app.mail import render
 from app.subscribers import audience, hours
@@ -44,6 +46,7 @@ class Typesetting:
     day: date
     texts: Sequence[IssueText]
     others: tuple[str, ...]
+    pages: Sequence[Mapping[CrossReference, str]]  # one a text
 
 
 async def send(session: AsyncSession, issue_id: int, order: Order, now: datetime) -> tuple[Mailing, bool]:
@@ -126,8 +129,8 @@ async def set_type(db: Database, composer: Composer) -> None:
     for job in jobs:
         try:
             made = [
-                await asyncio.to_thread(composer.render_issue, job.edition, job.day, text, job.others)
-                for text in job.texts
+                await asyncio.to_thread(composer.render_issue, job.edition, job.day, text, job.others, pages)
+                for text, pages in zip(job.texts, job.pages, strict=True)
             ]
         except Exception as error:
             async with db.transaction() as session:
@@ -144,9 +147,9 @@ async def _typesetting(session: AsyncSession, mailing: Mailing) -> Typesetting:
     issue = await store.issue(session, mailing.issue_id)
     edition = await store.edition_of(session, issue)
     others = store.other_labels(edition, await store.editions(session))
-    return Typesetting(
-        mailing.id or 0, edition, issue.date, await store.texts(session, issue.id or 0), others
-    )
+    texts = await store.texts(session, issue.id or 0)
+    pages = [await references.of_text(session, text) for text in texts]
+    return Typesetting(mailing.id or 0, edition, issue.date, texts, others, pages)
 
 
 async def _keep(

@@ -3,12 +3,14 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
 from app.core.errors import Fault, Invalid
-from app.issues import prose
+from app.issues import blocks as kinds
+from app.issues import plain, prose
+from app.issues.blocks import Block, Passage, Run
 
 FAULTS_SHOWN = 100
 SUBJECT_WIDTH = 40  # Han characters; what is not Han counts half
@@ -29,10 +31,10 @@ class SourceError(Invalid):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One story; `lines`, never compared, tell where title, paragraphs and sources stood in the text."""
+    """One story; `lines`, never compared, tell where title, blocks and sources stood in the text."""
 
     title: str
-    paragraphs: tuple[str, ...]
+    blocks: tuple[Block, ...]
     sources: tuple[str, ...] = ()
     lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
@@ -40,6 +42,16 @@ class Item:
     def key(self) -> str:
         """What the story is about: the words before the first colon of the title, else the title."""
         return prose.COLON.split(self.title, maxsplit=1)[0].strip() or self.title
+
+    @property
+    def paragraphs(self) -> tuple[str, ...]:
+        """The words of the blocks, paragraph by paragraph."""
+        return kinds.texts_of_all(self.blocks)
+
+    @property
+    def in_plain(self) -> tuple[str, ...]:
+        """The blocks as plain text, see `plain.written`."""
+        return plain.written(self.blocks)
 
     @property
     def line(self) -> int | None:
@@ -84,7 +96,7 @@ class Document:
     """The content of one issue in one language."""
 
     title: str
-    lead: tuple[str, ...]
+    lead: tuple[str | Passage, ...]
     sections: tuple[Section, ...]
     question: Question | None = None
 
@@ -99,10 +111,20 @@ class Document:
         return tuple(item.key for item in self.items)
 
     @property
+    def summary(self) -> str:
+        """The words of the lead in one line."""
+        return " ".join(kinds.texts_of_all(self.lead))
+
+    @property
+    def lead_in_plain(self) -> tuple[str, ...]:
+        """The lead as plain text, see `plain.written`."""
+        return plain.written(self.lead)
+
+    @property
     def texts(self) -> Iterator[str]:
         """Every text but the sources, in reading order."""
         yield self.title
-        yield from self.lead
+        yield from kinds.texts_of_all(self.lead)
         for section in self.sections:
             yield section.name or ""
             for item in section.items:
@@ -119,7 +141,8 @@ class Document:
     @property
     def period(self) -> Period | None:
         """The first `D1 至 D2` of the lead."""
-        return next((period for text in self.lead for period in periods_in(text)), None)
+        periods = (period for text in kinds.texts_of_all(self.lead) for period in periods_in(text))
+        return next(periods, None)
 
     @property
     def cross_references(self) -> tuple[CrossReference, ...]:
@@ -143,12 +166,13 @@ def subject_of(document: Document) -> str:
     keys = list(dict.fromkeys(document.keys))
     for kept in range(len(keys), 1, -1):
         subject = comma.join(keys[:kept]) + (more if kept < len(keys) else "")
-        if _width(subject) <= SUBJECT_WIDTH:
+        if width(subject) <= SUBJECT_WIDTH:
             return subject
     return keys[0]
 
 
-def _width(text: str) -> float:
+def width(text: str) -> float:
+    """How wide a text is in Han characters; what is not wide counts half."""
     return sum(1 if unicodedata.east_asian_width(char) in "WF" else 0.5 for char in text)
 
 
@@ -190,6 +214,56 @@ def join_question(paragraph: str, question: Question, han: bool) -> str:
     sentence = question.text if question.label is None else f"{question.label}{colon}{question.text}"
     gap = " " if paragraph and prose.needs_gap(paragraph) else ""
     return f"{paragraph}{gap}{sentence}"
+
+
+def with_question(document: Document) -> Document:
+    """The document with the question that its last paragraph closes with set apart, if there is one."""
+    item = document.items[-1]
+    *before, last = item.blocks
+    rest, question = _split(last, document.in_han)
+    if question is None or not (before or rest):
+        return document
+    return _ending(document, (*before, rest) if rest else tuple(before), question)
+
+
+def blocks_to_the_end(document: Document, most: int) -> tuple[Block, ...]:
+    """The last item's blocks with the question as last sentence, or after them where it is not found there again.
+
+    `most` is how many characters a paragraph may have.
+    """
+    blocks, question, han = document.items[-1].blocks, document.question, document.in_han
+    if question is None:
+        return blocks
+    *before, last = blocks
+    if isinstance(last, str | Passage):
+        runs = kinds.runs_of(last)
+        words = runs[-1].text if runs[-1].is_plain else ""
+        runs = runs[:-1] if runs[-1].is_plain else runs
+        joined = kinds.paragraph([*runs, Run(join_question(words, question, han))])
+        if _split(joined, han) == (last, question) and len("".join(kinds.texts_of(joined))) <= most:
+            return (*before, joined)
+    return (*blocks, join_question("", question, han))
+
+
+def _split(block: Block, han: bool) -> tuple[Block, Question | None]:
+    """The block without the question that it closes with, if that is in plain words; the rest may be empty."""
+    if not isinstance(block, str | Passage):
+        return block, None
+    runs = kinds.runs_of(block)
+    words = "".join(run.text for run in runs)
+    rest, question = split_question(words, han)
+    if question is None or not runs[-1].is_plain or len(rest) < len(words) - len(runs[-1].text):
+        return block, None
+    kept = len(runs[-1].text) - (len(words) - len(rest))
+    return kinds.paragraph([*runs[:-1], replace(runs[-1], text=runs[-1].text[:kept])]), question
+
+
+def _ending(document: Document, blocks: tuple[Block, ...], question: Question) -> Document:
+    """The document with other blocks in its last item, and a question."""
+    section = document.sections[-1]
+    item = replace(section.items[-1], blocks=blocks)
+    sections = (*document.sections[:-1], replace(section, items=(*section.items[:-1], item)))
+    return replace(document, sections=sections, question=question)
 
 
 def periods_in(text: str) -> list[Period]:

@@ -10,6 +10,7 @@ from app.issues import prose
 from app.issues.document import SourceError
 
 BYTES = 1_000_000  # of a whole text in UTF-8
+ROWS = 5_000  # lines of a whole text, blank ones too
 LINE = 10_000  # characters
 URL = 2_000
 
@@ -55,7 +56,7 @@ class Line(NamedTuple):
 
 def read(source: str | bytes) -> tuple[list[Line], bool]:
     """The lines that are not blank, and whether they are Chinese; raises SourceError where none is."""
-    stripped = enumerate((raw.strip(PADDING) for raw in _rows(source)), 1)
+    stripped = enumerate((raw.strip(PADDING) for raw in rows(source)), 1)
     numbered = [(number, text) for number, text in stripped if text]
     if not numbered:
         raise SourceError([Fault("the text is empty; write a title, a lead and an item", line=1)])
@@ -63,24 +64,33 @@ def read(source: str | bytes) -> tuple[list[Line], bool]:
     return [classify(number, text, han) for number, text in numbered], han
 
 
-def _rows(source: str | bytes) -> list[str]:
-    """The lines of a text in NFC; raises SourceError if it is too long or not UTF-8."""
+def rows(source: str | bytes, most: int = BYTES) -> list[str]:
+    """The lines of a text in NFC; raises SourceError if it has more than `most` bytes, or is not UTF-8."""
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else bytes(source)
-    if len(data) > BYTES:
-        line = data.count(b"\n", 0, BYTES) + 1
-        raise SourceError([Fault(f"the text has {len(data):,} bytes; {BYTES:,} are the most", line=line)])
+    if len(data) > most:
+        line = data.count(b"\n", 0, most) + 1
+        raise SourceError([Fault(f"the text has {len(data):,} bytes; {most:,} are the most", line=line)])
     try:
         text = source if isinstance(source, str) else data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"the byte 0x{data[error.start]:02X} is not UTF-8; save the text as UTF-8"
         raise SourceError([Fault(message, line=line)]) from None
-    return unicodedata.normalize("NFC", text.replace("\r\n", "\n")).split("\n")
+    if (count := text.count("\n") + (not text.endswith("\n"))) > ROWS:
+        message = f"the text has {count:,} lines; {ROWS:,} are the most"
+        raise SourceError([Fault(message, line=ROWS + 1)])
+    return unicodedata.normalize("NFC", text.removeprefix("\ufeff").replace("\r\n", "\n")).split("\n")
 
 
 def short(text: str) -> str:
     """The beginning of a text, for a message."""
     return text if len(text) <= 20 else f"{text[:20]}…"
+
+
+def complaint_about_length(text: str) -> str | None:
+    """What is wrong with a line that nobody reads to its end; None for any other."""
+    long = f"the line has {len(text):,} characters; {LINE:,} are the most, so divide it"
+    return long if len(text) > LINE else None
 
 
 def limits_of(han: bool) -> Limits:
@@ -95,8 +105,7 @@ def classify(number: int, text: str, han: bool) -> Line:
     if _URL.match(text):
         long = f"the URL has {len(text):,} characters; {URL:,} are the most" if len(text) > URL else None
         return Line(number, text, Kind.URL, long or unfit or prose.complaint_about_source(text))
-    if len(text) > LINE:
-        long = f"the line has {len(text):,} characters; {LINE:,} are the most, so divide it"
+    if long := complaint_about_length(text):
         return Line(number, text, Kind.PARAGRAPH, long)
     complaint = unfit or prose.complaint_about_dates(text)
     if not complaint and not prose.has_word(text):

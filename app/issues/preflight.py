@@ -1,78 +1,88 @@
-"""What an editor should know of a text before sending it; what is wrong with it blocks the send unless forced."""
+"""What an editor should know of an issue before sending it; what is wrong with it blocks the send unless forced."""
 
 import html as markup
-from collections import Counter
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 
 from app.core.errors import Fault
+from app.issues import blocks as kinds
+from app.issues.checks import addresses, clients, contrast, message, text, typography
+from app.issues.checks import markup as checks_of_markup
+from app.issues.checks.page import Page
+from app.issues.checks.text import Past, Surroundings
 from app.issues.document import Document
 
-HTML_MOST, HTML_MUCH = 100_000, 80_000  # bytes; Gmail cuts a mail off soon after
-SUBJECT_MUCH = 40  # characters of Han that a phone shows
-PARAGRAPH_MUCH = 300  # characters
+__all__ = ["Parts", "Past", "Surroundings", "errors_of", "look_over", "warnings_of"]
+
+_URL = re.compile(r"https?://\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """An issue as it would go out in one language."""
+    """An issue as it would go out in one language: its parts, and the message that a sample reader would get."""
 
     subject: str
     html: str
     text: str
+    message: bytes
 
 
-def look_over(document: Document, label: str, labels: Sequence[str], day: date) -> list[Fault]:
-    """Return warnings on a text that is to be the issue of the edition called `label` on `day`."""
-    findings = [
-        Fault(f"The title says {other}, and this is the edition {label}.", line=1)
-        for other in labels
-        if other != label and other in document.title and label not in document.title
-    ]
-    latest = document.latest_date
-    if latest is not None and latest > day:
-        findings.append(Fault(f"The text mentions {latest}, which is after its own date {day}."))
-    used = Counter(source for item in document.items for source in item.sources)
-    findings += [Fault(f"{url} is a source {times} times.") for url, times in used.items() if times > 1]
-    findings += [
-        Fault(f"A paragraph of “{item.key}” has {len(paragraph)} characters; divide it.")
-        for item in document.items
-        for paragraph in item.paragraphs
-        if len(paragraph) > PARAGRAPH_MUCH
-    ]
-    return findings
+def look_over(document: Document, around: Surroundings) -> list[Fault]:
+    """Return warnings on a text by itself, each with a line or a part."""
+    return [*text.findings(document, around), *typography.findings(document)]
 
 
 def errors_of(document: Document, parts: Parts, slots: Sequence[str]) -> list[Fault]:
-    """Return what must not go out; `field` names the part. `slots` wait for a reader's links in both parts."""
-    size = len(parts.html.encode())
-    findings = []
-    if size > HTML_MOST:
-        findings.append(_in("html", f"The HTML has {size:,} bytes; beyond {HTML_MOST:,} Gmail cuts it off."))
-    for part, body in (("html", parts.html), ("text", parts.text)):
-        if "{{" in body or "{%" in body:
-            findings.append(_in(part, "The words “{{” or “{%” stand in it, as if a template were unfilled."))
-        findings += [_in(part, f"It has no place for {slot}.") for slot in slots if slot not in body]
-        plain = markup.unescape(body)
-        findings += [
-            _in(part, f"The source {source} is not in it.")
-            for item in document.items
-            for source in item.sources
-            if source not in plain
-        ]
-    return findings
+    """Return what must not go out, with a line or a part. `slots` wait for a reader's links in both parts."""
+    page = Page(parts.html)
+    return [
+        *addresses.findings(document),
+        *checks_of_markup.findings(parts.html, page, slots),
+        *contrast.findings(page),
+        *clients.findings(page),
+        *_in_both(document, parts, slots),
+        *message.findings(parts.message, parts.subject),
+    ]
 
 
-def warnings_of(parts: Parts) -> list[Fault]:
+def warnings_of(parts: Parts, around: Surroundings) -> list[Fault]:
     """Return what is worth a look in what would go out; `field` names the part."""
-    findings = []
-    if HTML_MUCH < (size := len(parts.html.encode())) <= HTML_MOST:
-        findings.append(_in("html", f"The HTML has {size:,} bytes; beyond {HTML_MOST:,} Gmail cuts it off."))
-    if len(parts.subject) > SUBJECT_MUCH and not parts.subject.isascii():
-        findings.append(_in("subject", f"The subject has {len(parts.subject)} characters; phones show 40."))
-    return findings
+    last = around.past[0].subject if around.past else None
+    return [*checks_of_markup.warnings(parts.html), *message.warnings(parts.subject, last)]
 
 
-def _in(part: str, message: str) -> Fault:
-    return Fault(message, field=part)
+def _in_both(document: Document, parts: Parts, slots: Sequence[str]) -> Iterator[Fault]:
+    """What is unfilled or missing in one of the parts, though the other may have it."""
+    urls = list(dict.fromkeys(_urls(document)))
+    for part, body in (("html", parts.html), ("text", parts.text)):
+        if not body.strip():
+            yield Fault("The part is empty; check its template.", field=part)
+        if "{{" in body or "{%" in body:
+            yield Fault("The words “{{” or “{%” stand in it, as if a template were unfilled.", field=part)
+        if part == "text":
+            yield from (
+                Fault(f"It has no place for {slot}; add it to the template.", field=part)
+                for slot in slots
+                if slot not in body
+            )
+        there = set(_URL.findall(body)) if part == "text" else set(_targets(body))
+        yield from (
+            Fault(f"The link {url} is not in it; check the template.", field=part)
+            for url in urls
+            if url not in there
+        )
+
+
+def _targets(html: str) -> Iterator[str]:
+    for name in ("href", "src"):
+        yield from (markup.unescape(url) for url in re.findall(rf'\b{name}="([^"]*)"', html))
+
+
+def _urls(document: Document) -> Iterator[str]:
+    for paragraph in document.lead:
+        yield from kinds.urls_of(paragraph)
+    for item in document.items:
+        for block in item.blocks:
+            yield from kinds.urls_of(block)
+        yield from item.sources

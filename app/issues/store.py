@@ -132,6 +132,21 @@ async def days_from(session: AsyncSession, edition_id: int | None, first: date, 
     return (await session.execute(which.order_by(col(Issue.date)).limit(limit))).scalars().all()
 
 
+async def texts_before(
+    session: AsyncSession, one: Issue, language: str, limit: int
+) -> list[tuple[Issue, IssueText]]:
+    """Return the published issues before this one with their texts in a language, the newest first."""
+    which = (
+        select(Issue, IssueText)
+        .join(IssueText, col(IssueText.issue_id) == Issue.id)
+        .where(col(Issue.edition_id) == one.edition_id, col(Issue.date) < one.date)
+        .where(col(Issue.state) == IssueState.PUBLISHED, col(IssueText.language) == language)
+        .order_by(col(Issue.date).desc())
+        .limit(limit)
+    )
+    return [(issue, text) for issue, text in await session.execute(which)]
+
+
 async def has_published(session: AsyncSession, edition: Edition) -> bool:
     """Tell whether an issue of this edition has been published yet."""
     which = select_model(Issue).where(Issue.edition_id == edition.id, Issue.state == IssueState.PUBLISHED)

@@ -5,13 +5,14 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from babel.lists import format_list
 from markupsafe import Markup, escape
 
 from app.core import i18n
 from app.core.errors import Invalid
+from app.mail.links import reference
+from app.mail.links import shown as shown
 
 _DATE = r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)"
 _NOWRAP = Markup('<span class="nb">{}</span>')
@@ -29,6 +30,7 @@ def filters(catalogue: i18n.Catalogue) -> dict[str, Callable[..., Any]]:
         "listed": partial(listed, catalogue),
         "number": partial(numbered, catalogue, "mail.topic.numbers"),
         "prose": prose,
+        "reference": reference,
         "shown": shown,
         "tab": partial(numbered, catalogue, "mail.topic.tabs"),
         "titled": partial(titled, catalogue),
@@ -93,13 +95,6 @@ def prose(paragraph: str, references: Mapping[str, str]) -> Markup:
         parts += [escape(paragraph[end : match.start()]), _unbroken(match.group(), links)]
         end = match.end()
     return Markup("").join([*parts, escape(paragraph[end:])])
-
-
-def shown(url: str) -> str:
-    """Return host, path and query of a URL: what a reader sees of a link, so that it says where it leads."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return (host + parts.path).rstrip("/") + (f"?{parts.query}" if parts.query else "")
 
 
 def _unbroken(text: str, links: Mapping[str, str]) -> Markup:

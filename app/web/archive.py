@@ -10,7 +10,9 @@ from starlette.responses import PlainTextResponse, Response
 
 from app.core.errors import NotFound
 from app.edge import InHouse, Reading
-from app.issues import sources, store
+from app.flows import references
+from app.issues import blocks, sources, store
+from app.issues.blocks import Image
 from app.issues.document import Document
 from app.issues.models import Edition, Issue, IssueState
 from app.web.pages import READERS_STYLE, STYLES, Pages, headers, page_router, pages, stylesheet
@@ -72,7 +74,10 @@ async def one_issue(request: Request, session: Reading, at: InHouse, slug: str, 
         "accent": edition.accent,
         "accent_dark": edition.accent_dark,
     }
-    return shown.respond("issue.html", context)
+    answer = shown.respond("issue.html", context)
+    if any(isinstance(part, Image) for item in document.items for part in blocks.parts_of(item.blocks)):
+        answer.headers["Content-Security-Policy"] += "; img-src https:"
+    return answer
 
 
 @router.get("/source/{slug}/{day}.txt")
@@ -94,15 +99,8 @@ async def _published(session: Reading, slug: str, day: str) -> tuple[Edition, Is
 
 async def _references(session: Reading, shown: Pages, document: Document) -> dict[str, str]:
     """Return the issues that a text names, as it names them, each with its page; what is no page is left out."""
-    known = {name: one for one in shown.editions for name in (one["slug"], one["label"].casefold())}
-    found = {}
-    for named in document.cross_references:
-        edition = known.get(named.word.casefold())
-        issue = await store.numbered(session, edition["id"], named.date) if edition else None
-        if edition and issue and issue.state == IssueState.PUBLISHED:
-            url = f"{shown.house.settings.base_url}/archive/{edition['slug']}/{named.date}{shown.keep}"
-            found[f"{named.date} {named.word}"] = url
-    return found
+    base, pages = shown.house.settings.base_url, await references.pages_of(session, document)
+    return {f"{named.date} {named.word}": f"{base}{path}{shown.keep}" for named, path in pages.items()}
 
 
 def _date(written: str) -> date:

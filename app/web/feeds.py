@@ -89,7 +89,7 @@ def _entry(at: House, edition: Edition, issue: Issue, text: IssueText) -> Entry:
         url=f"{at.settings.base_url}/archive/{edition.slug}/{issue.date}",
         title=text.subject,
         published=_written(issue.published_at or NEVER),
-        summary=" ".join(document.lead),
+        summary=document.summary,
         html=made.get_template("feed_issue.html").render(document=document),
         language=i18n.catalogue(text.language).tag,
     )

@@ -42,7 +42,14 @@ async def test_a_text_comes_back_as_it_was_understood(world: World) -> None:
     first = given["outline"][0]["items"][0]
     assert first["sources"] == ["https://example.org/cache"]
     assert first["paragraphs"][1] == "它们的差别在于何时写回。"
-    assert given["diagnostics"] == []
+    assert given["diagnostics"] == [
+        {
+            "level": "warning",
+            "line": 13,
+            "part": None,
+            "message": "“网络” has no source; add the URL it rests on.",
+        }
+    ]
 
 
 async def test_a_text_in_json_is_the_same_issue_with_a_subject_of_its_own(world: World) -> None:
@@ -346,9 +353,64 @@ async def test_a_subject_may_have_the_spaces_of_its_script(world: World) -> None
         assert "subject" in faults(await world.api.post("/issues", json=new))
 
 
+async def test_markdown_is_handed_in_by_its_media_type_or_by_its_name(world: World) -> None:
+    headers = {"Content-Type": "text/markdown"}
+    answer = await world.api.post("/issues", params=WHERE, content=samples.MARKDOWN.encode(), headers=headers)
+    assert answer.status_code == 201
+    assert [item["line"] for part in answer.json()["outline"] for item in part["items"]] == [7, 30]
+    new = WHERE | {"date": "2026-10-27", "format": "markdown", "source": samples.MARKDOWN}
+    assert (await world.api.post("/issues", json=new)).status_code == 201
+    bad = samples.MARKDOWN.replace("> 没有", "<b>没有")
+    found = problem(await world.api.post("/issues", json=new | {"date": "2026-10-28", "source": bad}), 422)
+    assert [fault["line"] for fault in found["errors"]] == [17]
+    slot = samples.MARKDOWN.replace("> 没有", "> \\_\\_BS\\_MANAGE\\_\\_ 没有")
+    found = problem(await world.api.post("/issues", json=new | {"date": "2026-10-28", "source": slot}), 422)
+    assert "__BS_" in found["detail"]
+
+
+async def test_a_markdown_issue_says_all_of_itself_in_both_parts(world: World) -> None:
+    issue = await world.issue(source=samples.DAILY)
+    change = {"source": samples.MARKDOWN, "format": "markdown"}
+    assert (await world.api.patch(f"/issues/{issue}", json=change)).status_code == 200
+    html = (await world.api.get(f"/issues/{issue}/preview?part=html")).text
+    text = (await world.api.get(f"/issues/{issue}/preview?part=text")).text
+    for piece in (
+        "<strong>缓存为何没有变快。</strong>",
+        "<em>研究</em>",
+        "flush(page)</pre>",
+        "<ol",
+        "example/cache#12",
+    ):
+        assert piece in html
+    for row in (
+        "本期重点：缓存为何没有变快。先看一篇论文。",
+        "https://arxiv.org/abs/2410.12345",
+        "- 写穿：先改磁盘。",
+        "  1. 慢，",
+        "> 没有测量，就没有结论。",
+        "    flush(page)",
+        "[两条曲线，一条平]",
+        "https://example.org/curves.png",
+    ):
+        assert row in text.splitlines()
+    assert (await world.api.get(f"/issues/{issue}/preflight")).json()["errors"] == []
+
+
+async def test_a_reference_to_a_published_issue_is_a_link_in_the_mail(world: World) -> None:
+    weekly = await world.issue("weekly")
+    page = "/archive/daily/2026-10-22"
+    assert page not in (await world.api.get(f"/issues/{weekly}/preview?part=html")).text
+    daily = await world.issue(day=date(2026, 10, 22))
+    assert page not in (await world.api.get(f"/issues/{weekly}/preview?part=html")).text
+    await world.send(daily)
+    assert page in (await world.api.get(f"/issues/{weekly}/preview?part=html")).text
+
+
 async def test_preflight_finds_nothing_in_a_sound_issue(world: World) -> None:
-    for edition in ("daily", "weekly"):
-        issue = await world.issue(edition)
+    sourced = samples.DAILY.replace("握手少了一次往返。", "握手少了一次往返。\nhttps://example.org/handshake")
+    quiet = samples.WEEKLY.replace("2026-10-22 日报", "上周")
+    for edition, source in (("daily", sourced), ("weekly", quiet)):
+        issue = await world.issue(edition, source=source)
         assert (await world.api.get(f"/issues/{issue}/preflight")).json() == {"errors": [], "warnings": []}
     problem(await world.api.get("/issues/99/preflight"), 404)
 
@@ -391,7 +453,7 @@ async def test_preflight_warns_of_what_is_worth_a_look(world: World) -> None:
     issue = await world.issue(day=date(2026, 10, 25), source=source)
     found = (await world.api.get(f"/issues/{issue}/preflight")).json()
     assert found["errors"] == []
-    assert [one["line"] for one in found["warnings"]] == [1, None, None]
+    assert [one["line"] for one in found["warnings"]] == [1, 5, 12, 13]
 
 
 async def test_sending_answers_202_once_and_200_ever_after(world: World) -> None:

@@ -202,9 +202,9 @@ def made_client(tmp_path: Path) -> Iterator[Any]:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         told = done.stdout + done.stderr
-        # Bodies of plain text and CSV are what this generator does not know; everything else must be there.
+        # Bodies of plain text, Markdown and CSV are what this generator does not know; everything else must be there.
         unknown = re.findall(r"Unsupported content type (\S+)", told)
-        assert set(unknown) <= {"text/plain", "text/csv"}, told
+        assert set(unknown) <= {"text/plain", "text/markdown", "text/csv"}, told
         assert told.count("WARNING") == len(unknown), told
         sys.path.insert(0, str(tmp_path))
         return importlib.import_module("broadsheet_client")

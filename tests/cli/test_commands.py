@@ -190,15 +190,54 @@ def test_an_issue_is_added_listed_shown_and_previewed(shop: Shop, issue: str) ->
 
 
 def test_preflight_says_that_nothing_or_what_stands_in_the_way(shop: Shop, issue: str) -> None:
-    assert "Nothing" in shop.command("issues", "preflight", issue).stdout
-    assert told(shop.command("issues", "preflight", issue, "--json")) == {"errors": [], "warnings": []}
+    assert shop.command("issues", "preflight", issue).stdout.startswith("warning: zh, line 13: “网络”")
+    found = told(shop.command("issues", "preflight", issue, "--json"))
+    assert (found["errors"], [one["line"] for one in found["warnings"]]) == ([], [13])
     (shop.folder / "odd.txt").write_text(samples.DAILY.replace("往返。", "往返 {{ x }}。"), encoding="utf-8")
     added = shop.command("issues", "add", "odd.txt", "--edition", "daily", "--date", "2026-10-28", "--json")
     odd = str(told(added)["id"])
-    found = shop.command("issues", "preflight", odd)
-    assert (found.returncode, "error: zh, html:" in found.stdout) == (1, True)
+    listed = shop.command("issues", "preflight", odd)
+    assert (listed.returncode, "error: zh, html:" in listed.stdout) == (1, True)
     refused(shop.command("send", odd, "--detach"), "html:")
     assert shop.command("send", odd, "--detach", "--force").returncode == 0
+
+
+def test_a_text_is_changed_and_a_draft_deleted_by_command(shop: Shop, issue: str) -> None:
+    (shop.folder / "new.md").write_text(samples.MARKDOWN, encoding="utf-8")
+    changed = told(shop.command("issues", "edit", issue, "new.md", "--json"))
+    assert [len(part["items"]) for part in changed["outline"]] == [1, 1]
+    assert told(shop.command("issues", "show", issue, "--json"))["texts"][0]["format"] == "markdown"
+    assert shop.command("issues", "edit", issue, "--subject", "另一个题").stdout == f"{issue}\n"
+    assert told(shop.command("issues", "show", issue, "--json"))["texts"][0]["subject"] == "另一个题"
+    assert shop.command("issues", "edit", issue).returncode == 2
+    (shop.folder / "bad.md").write_text(samples.MARKDOWN + "\n<b>\n", encoding="utf-8")
+    refused(shop.command("issues", "edit", issue, "bad.md"), "raw HTML")
+    assert shop.command("issues", "delete", issue).returncode == 0
+    refused(shop.command("issues", "delete", issue), "no issue")
+
+
+def test_a_preview_follows_every_change_of_its_file(shop: Shop, issue: str) -> None:
+    file = shop.folder / "draft.md"
+    file.write_text(samples.MARKDOWN, encoding="utf-8")
+    port = str(free_port())
+    program = shop.start("issues", "preview", issue, "--watch", "--file", "draft.md", "--port", port)
+    url = f"http://127.0.0.1:{port}"
+    assert program.stdout is not None
+    assert url in program.stdout.readline()
+    with httpx.Client(timeout=30) as client:
+        seen = re.search(r'seen = "(\w+)"', client.get(url).text)
+        assert seen is not None
+        assert "没有测量，就没有结论。" in client.get(f"{url}/mail").text
+        file.write_text(samples.MARKDOWN.replace("没有测量", "没有证明"), encoding="utf-8")
+        now = client.get(f"{url}/changes", params={"since": seen[1]}).text
+        assert now != seen[1]
+        assert "没有证明，就没有结论。" in client.get(f"{url}/mail").text
+        file.write_text(samples.MARKDOWN + "\n<b>\n", encoding="utf-8")
+        assert client.get(f"{url}/changes", params={"since": now}).text != now
+        assert "raw HTML" in client.get(f"{url}/mail").text
+        assert client.get(f"{url}/mail", headers={"Host": "evil.example"}).status_code == 403
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=30)
 
 
 @pytest.mark.parametrize(

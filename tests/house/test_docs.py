@@ -23,6 +23,7 @@ from app.subscribers.models import ImportState
 from tests import needs
 from tests.house import walk
 from tests.house.manual import PAGES, ROOT, Block, anchors, blocks, headings, page, prose, section
+from tests.issues.test_markdown import REFUSED as REFUSED_MARKDOWN
 from tests.issues.test_plaintext import REFUSED
 from tests.world import World
 
@@ -155,25 +156,45 @@ def test_every_state_of_an_import_is_told() -> None:
 # -- the text format
 
 
-def refusals() -> list[str]:
-    return re.findall(r"^\| `(.+?)` \|", section("docs/house-text.md", "What is refused"), re.MULTILINE)
+def refusals(name: str) -> list[str]:
+    return re.findall(r"^\| `(.+?)` \|", section(name, "What is refused"), re.MULTILINE)
 
 
-def messages_of(source: str | bytes) -> list[str]:
+def pattern_of(told: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, told.split("…"))), re.DOTALL)
+
+
+def messages_of(source: str | bytes, format: str = "text") -> list[str]:
     with pytest.raises(SourceError) as refused:
-        sources.parse(source)
+        sources.parse(source, format)
     return [fault.message for fault in refused.value.faults]
 
 
 def test_every_refusal_of_a_text_is_told_and_no_other() -> None:
-    patterns = {
-        told: re.compile(".*".join(map(re.escape, told.split("…"))), re.DOTALL) for told in refusals()
-    }
+    patterns = {told: pattern_of(told) for told in refusals("docs/house-text.md")}
     said = {message for _, source, _, _ in REFUSED for message in messages_of(source)}
     untold = [message for message in said if not any(each.fullmatch(message) for each in patterns.values())]
     unheard = [told for told, each in patterns.items() if not any(map(each.fullmatch, said))]
     assert not untold
     assert unheard == ["The word “__BS_…” stands for a reader's own links and cannot be part of a text."]
+
+
+def test_every_refusal_of_markdown_is_told_and_no_other() -> None:
+    told = {row: pattern_of(row) for row in refusals("docs/markdown.md")}
+    shared = [pattern_of(row) for row in refusals("docs/house-text.md")]
+    said = {message for source, _, _ in REFUSED_MARKDOWN for message in messages_of(source, "markdown")}
+    assert not [
+        message for message in said if not any(each.fullmatch(message) for each in [*told.values(), *shared])
+    ]
+    assert not [row for row, each in told.items() if not any(map(each.fullmatch, said))]
+
+
+def test_the_sample_of_markdown_is_one() -> None:
+    sample = re.search(r"````text\n(.*?)````", page("docs/markdown.md"), re.DOTALL)
+    assert sample is not None
+    document = sources.parse(sample[1], "markdown")
+    assert [len(item.sources) for item in document.items] == [2, 0]
+    assert document.question is not None
 
 
 def test_the_sample_of_the_text_format_is_one() -> None:

@@ -48,6 +48,41 @@ Journals: write first, change later
 Write the journal, then change the data. A question to read with: what is left when the power fails?
 """
 
+MARKDOWN = """\
+# 技术日报
+
+本期重点：**缓存为何没有变快。**先看[一篇论文](https://arxiv.org/abs/2410.12345)。
+
+## 重点
+
+### 缓存：先看瓶颈，再谈提速
+
+2026-10-26 的一项*研究*比较了 `write_back` 与“**两种缓存**”，见https://example.org/notes。
+差别在于何时写回：
+
+- 写回：先改缓存；
+- 写穿：先改磁盘。
+  1. 慢，
+  2. 但稳。
+
+> 没有测量，就没有结论。
+
+```python
+flush(page)
+```
+
+![两条曲线，一条平](https://example.org/curves.png)
+
+- https://example.org/cache
+- <https://github.com/example/cache/pull/12>
+
+## 经典回顾
+
+### 日志：先写再改
+
+先写日志，再改数据。带着一个问题读：断电之后还剩什么？
+"""
+
 
 def seed(name: str) -> bytes:
     """A seed by its name, daily or weekly; without it the test is skipped."""

@@ -198,6 +198,7 @@ def test_an_item_that_is_one_question_keeps_it() -> None:
 
 REFUSED: list[tuple[str, str | bytes, int, str]] = [
     ("empty", "", 1, "empty"),
+    ("too many lines", "题\n" * 5_001, 5_001, "5,000 are the most"),
     ("blank", " \n\u3000\n\ufeff", 1, "empty"),
     ("first line a paragraph", edited(DAILY, line1=None), 1, "first line is the newsletter's title"),
     ("first line asks", edited(DAILY, line1="技术日报？"), 1, "found “技术日报？”"),

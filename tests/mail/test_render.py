@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import Invalid, Misconfigured
+from app.issues.blocks import texts_of_all
 from app.issues.document import Document, Section
 from app.mail.render import Renderer
 from tests.mail import mails
@@ -17,7 +18,7 @@ every_issue = pytest.mark.parametrize("name", mails.DOCUMENTS)
 
 
 def in_order(document: Document) -> list[str]:
-    said = [document.title, *document.lead]
+    said = [document.title, *texts_of_all(document.lead)]
     for section in document.sections:
         said += [section.name] if section.name else []
         for item in section.items:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from app.core.errors import Fault, Invalid
 from app.issues.document import Document, SourceError
-from app.issues.sources import plaintext
+from app.issues.sources import markdown, plaintext
 
 __all__ = ["SOURCES", "Source", "SourceError", "parse"]
 
@@ -17,7 +17,14 @@ class Source(Protocol):
     def write(self, document: Document) -> str: ...
 
 
-SOURCES: dict[str, Source] = {"text": plaintext}
+SOURCES: dict[str, Source] = {"text": plaintext, "markdown": markdown}
+
+SUFFIXES = {".md": "markdown", ".markdown": "markdown"}
+
+
+def format_of(name: str) -> str:
+    """The format of a file by its name."""
+    return next((format for suffix, format in SUFFIXES.items() if name.lower().endswith(suffix)), "text")
 
 
 def parse(source: str | bytes, format: str = "text") -> Document:

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from app.core.errors import Fault
+from app.issues import blocks as kinds
 from app.issues import document as values
 from app.issues import lines as reading
 from app.issues import prose
-from app.issues.document import Document, Item, Question, Section, SourceError
+from app.issues.document import Document, Item, Section, SourceError
 from app.issues.lines import Kind, Limits, Line, short
 
 __all__ = ["SourceError", "parse", "write"]
@@ -52,7 +53,7 @@ def parse(source: str | bytes) -> Document:
     _check_parts(parts, lines[-1], faults)
     if faults:
         raise SourceError(faults)
-    return _document(lines[0].text, lead, parts, han)
+    return _document(lines[0].text, lead, parts)
 
 
 def _check_title(lines: Sequence[Line], faults: list[Fault]) -> int:
@@ -198,20 +199,12 @@ def _emptiness(name: Line, below: Line | None) -> str:
     return f"the section “{short(name.text)}” has no item{hint}; write a title and a paragraph below it"
 
 
-def _document(title: str, lead: Sequence[Line], parts: Sequence[_Part], han: bool) -> Document:
-    """The Document of a text without faults; the question leaves the last paragraph, which may go with it."""
-    last = parts[-1].entries[-1].paragraphs
-    rest, question = values.split_question(last[-1].text, han)
-    if rest:
-        last[-1] = last[-1]._replace(text=rest)
-    elif len(last) > 1:
-        last.pop()
-    else:
-        question = None
+def _document(title: str, lead: Sequence[Line], parts: Sequence[_Part]) -> Document:
+    """The Document of a text without faults."""
     sections = tuple(
         Section(part.name and part.name.text, tuple(_item(entry) for entry in part.entries)) for part in parts
     )
-    return Document(title, tuple(line.text for line in lead), sections, question)
+    return values.with_question(Document(title, tuple(line.text for line in lead), sections))
 
 
 def _item(entry: _Entry) -> Item:
@@ -221,33 +214,23 @@ def _item(entry: _Entry) -> Item:
 
 
 def write(document: Document) -> str:
-    """Set a Document down so that `parse` gives it back, with # and ## only where it is misread without."""
+    """Set a Document of plain paragraphs down so that `parse` gives it back, with # and ## only where needed."""
     han = document.in_han
-    lines = [Line(0, document.title, Kind.HEAD), *(Line(0, text, Kind.PARAGRAPH) for text in document.lead)]
-    left = len(document.items)
+    lead = kinds.texts_of_all(document.lead)
+    lines = [Line(0, document.title, Kind.HEAD), *(Line(0, text, Kind.PARAGRAPH) for text in lead)]
+    left, ending = len(document.items), values.blocks_to_the_end(document, reading.LINE)
     for section in document.sections:
         if section.name is not None:
             lines.append(Line(0, section.name, Kind.NAME))
         for item in section.items:
             left -= 1
-            question = None if left else document.question
+            texts = item.paragraphs if left else kinds.texts_of_all(ending)
             lines.append(Line(0, item.title, Kind.TITLE))
-            lines += [Line(0, text, Kind.PARAGRAPH) for text in _paragraphs(item, question, han)]
+            lines += [Line(0, text, Kind.PARAGRAPH) for text in texts]
             lines += [Line(0, text, Kind.URL) for text in item.sources]
     for kind in (Kind.TITLE, Kind.NAME):
         _unmark(lines, kind, han)
     return "".join(f"{_MARKS.get(line.kind, '')}{line.text}\n" for line in lines)
-
-
-def _paragraphs(item: Item, question: Question | None, han: bool) -> tuple[str, ...]:
-    """An item's paragraphs with the question as last sentence, or on a line of its own if not found there."""
-    if question is None:
-        return item.paragraphs
-    *before, last = item.paragraphs
-    joined = values.join_question(last, question, han)
-    if len(joined) <= reading.LINE and values.split_question(joined, han) == (last, question):
-        return (*before, joined)
-    return (*item.paragraphs, values.join_question("", question, han))
 
 
 def _unmark(lines: list[Line], kind: Kind, han: bool) -> None:
