@@ -126,6 +126,7 @@ def test_a_source_in_the_clear_is_told() -> None:
         ("错误更早出现。", "错误更早（出现。", 10, "“（” is not closed"),
         ("错误更早出现。", "错误更早”出现。", 10, "“”” closes nothing"),
         ("错误更早出现。", "错误见 https://example.org/x 。", 10, "within a paragraph"),
+        ("错误更早出现。", "错误见https://example.org/x。", 10, "https://example.org/x stands"),
     ],
 )
 def test_a_slip_of_the_pen_is_told_on_its_line(before: str, after: str, line: int, words: str) -> None:

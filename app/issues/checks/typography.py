@@ -12,7 +12,7 @@ _CLOSE = re.compile(rf"[{_HAN}][A-Za-z0-9]|[A-Za-z0-9%][{_HAN}]")
 _SPACED = re.compile(rf"[{_HAN}] [A-Za-z0-9]|[A-Za-z0-9%] [{_HAN}]")
 _HALF = re.compile(rf"[{_HAN}][,.;:!?](?![0-9A-Za-z])")
 _FULL = {",": "，", ".": "。", ";": "；", ":": "：", "!": "！", "?": "？"}
-_URL = re.compile(r"https?://\S+")
+_URL = re.compile(r"https?://[!-~]+")
 _PAIRS = {"”": "“", "’": "‘", "）": "（", "》": "《", "」": "「", "』": "『", "】": "【"}
 _ENOUGH = 3  # findings of a kind in one text
 
