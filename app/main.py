@@ -16,7 +16,7 @@ from app.api import subscribers as api_subscribers
 from app.core.errors import BroadsheetError, Conflict, Fault, Invalid, Misconfigured, NotFound, Unauthorized
 from app.edge import BodyLimit, House, NotAllowed, new_error_id, problem, require_current
 from app.feedback.providers import PROVIDERS
-from app.flows import returns
+from app.flows import health, returns
 from app.web import archive, errands, feeds, form, leaving, pages, preferences, privacy, subscribe
 
 IMPORT_LIMIT = 100_000_000  # bytes of CSV by API
@@ -86,14 +86,15 @@ async def alive() -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """Say whether the database is there and has this version's schema."""
+    """Say whether the database is there and has this version's schema, and which relays take mail."""
     house: House = request.app.state.house
     try:
         await require_current(house.db)
+        relays = await health.of_relays(house.db, house.settings.relay_urls, house.now())
     except (BroadsheetError, OSError) as error:
         detail = error.detail if isinstance(error, BroadsheetError) else "the database cannot be reached"
         return JSONResponse({"status": "not ready", "detail": detail}, 503)
-    return JSONResponse({"status": "ready", "relays": [url.name for url in house.settings.relay_urls]})
+    return JSONResponse({"status": "ready", "relays": relays})
 
 
 def _json(_request: Request, error: Exception) -> Response:

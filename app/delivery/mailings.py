@@ -26,6 +26,7 @@ mailing: Table = Mailing.__table__  # type: ignore[attr-defined]
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 
 CANCELLED = "the mailing was cancelled"
+OWN_FAULT = "our own fault"  # the reason on what is owed again because of it
 PROBLEM_LIMIT = 200  # characters
 STOPPABLE = (MailingState.SCHEDULED, *UNDER_WAY)
 
@@ -77,7 +78,9 @@ async def resume(session: AsyncSession, mailing_id: int, now: datetime) -> Maili
         values["scheduled_at"] = max(one.scheduled_at, now)
     else:
         values["expires_at"] = _end(one, now)
-    await _move(session, mailing_id, (MailingState.PAUSED,), values)
+    if await _move(session, mailing_id, (MailingState.PAUSED,), values):
+        ours = and_(delivery.c.mailing_id == mailing_id, delivery.c.reason == OWN_FAULT)
+        await session.execute(update(delivery).where(ours, is_waiting(delivery)).values(due_at=now))
     return await _expect(session, mailing_id, STOPPABLE, "resumed")
 
 

@@ -179,7 +179,12 @@ def is_in_flight(table: Table) -> ColumnElement[bool]:
 
 
 class Lane(SQLModel, table=True):
-    """How fast one relay may be used by all workers together: the next free slot, in seconds since 1970."""
+    """How fast one relay may be used by all workers together, and whether it takes mail.
+
+    `next_slot` is the next free one, in seconds since 1970. `problem` is what a worker last said of it, at `noted_at`.
+    """
 
     name: str = Field(max_length=120, primary_key=True)
     next_slot: float = 0.0
+    problem: str | None = Field(default=None, max_length=200)
+    noted_at: datetime | None = Field(default=None, sa_type=UTCDateTime)

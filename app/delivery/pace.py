@@ -6,8 +6,10 @@ is held while a mail is sent, and a worker that dies wastes a quarter second at 
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
+from datetime import datetime
 
-from sqlalchemy import ColumnElement, Float, Table, cast, func, literal, update
+from sqlalchemy import ColumnElement, Float, Table, cast, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import Database, is_postgresql, upsert
@@ -15,6 +17,7 @@ from app.delivery.models import Lane
 
 lane: Table = Lane.__table__  # type: ignore[attr-defined]
 
+PROBLEM_LIMIT = 200  # characters
 AHEAD = 0.25  # seconds' worth of slots that are reserved at once
 
 
@@ -31,6 +34,21 @@ async def reserve(session: AsyncSession, name: str, rate: float) -> list[float]:
     end, current = (await session.execute(taken.returning(lane.c.next_slot, now))).one()
     first: float = end - many / rate - current
     return [first + number / rate for number in range(many)]
+
+
+async def note_health(session: AsyncSession, problems: Mapping[str, str | None], now: datetime) -> None:
+    """Keep what is wrong with each relay, by name; None where it takes mail."""
+    for name, problem in sorted(problems.items()):
+        values = {"problem": problem and problem[:PROBLEM_LIMIT], "noted_at": now}
+        statement = upsert(session, lane).values(name=name, next_slot=0.0, **values)
+        await session.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
+
+
+async def health(session: AsyncSession, since: datetime) -> dict[str, str | None]:
+    """Return what is wrong with each relay of which a worker has told since then."""
+    found = select(lane.c.name, lane.c.problem).where(lane.c.noted_at >= since)
+    told: dict[str, str | None] = dict((await session.execute(found)).all())
+    return told
 
 
 class Pacer:

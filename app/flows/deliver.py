@@ -5,12 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import Database
+from app.core.errors import Unavailable
 from app.delivery import claims, ledger, mailings, timing
 from app.delivery.claims import Claim, Settlement
 from app.delivery.models import Mailing, State
@@ -25,14 +27,9 @@ log = logging.getLogger(__name__)
 
 WORDS_LIMIT = 200  # characters of a reason or a reply
 # What a 5xx may mean that is neither about this reader nor for good.
-PASSING = frozenset(
-    {
-        verdict.Action.RETRY,
-        verdict.Action.SLOW_PROVIDER,
-        verdict.Action.PAUSE_PROVIDER,
-        verdict.Action.PAUSE_MAILING,
-    }
-)
+PACE = frozenset({verdict.Action.SLOW_PROVIDER, verdict.Action.PAUSE_PROVIDER})
+PASSING = PACE | {verdict.Action.RETRY, verdict.Action.PAUSE_MAILING}
+TOO_LARGE = 552  # the one refusal of MAIL that is about the message (RFC 1870 §6.1)
 NAME_LIMIT = 100  # characters of a relay's name, and of its name for a mail
 
 
@@ -134,6 +131,16 @@ def compose(composer: Composer, stock: Stock | None, claim: Claim) -> Envelope:
     )
 
 
+def composed(composer: Composer, stock: Stock | None, claim: Claim, now: datetime) -> Envelope | Settlement:
+    """Return the message for a claim, or what to record where it cannot be written."""
+    try:
+        return compose(composer, stock, claim)
+    except Exception as error:
+        if not isinstance(error, ValueError):
+            log.exception("a message could not be composed")
+        return failed(claim, error, now)
+
+
 def failed(claim: Claim, error: Exception, now: datetime) -> Settlement:
     """Settle a claim that cannot be composed or addressed: it is set aside and blocks nobody."""
     reason = _words(claim, str(error) or type(error).__name__)
@@ -174,6 +181,9 @@ def settlement(
     match outcome:
         case Sent(reply, relay_id):
             return replace(_with(base, reply), relay_id=relay_id and relay_id[:NAME_LIMIT])
+        case Refused(reply) | Deferred(reply) if again and fault_in(claim, outcome):
+            reason = mailings.OWN_FAULT
+            return replace(_with(base, reply), state=State.OWED, due_at=again, reason=reason)
         case Refused(reply, stage) if not _passes(claim, reply, stage):
             return replace(_with(base, reply), state=State.REFUSED, stage=stage)
         case Refused(reply) | Deferred(reply) if again:
@@ -192,6 +202,39 @@ def record(connection: Connection, worker_id: int, settlements: Sequence[Settlem
     """Record what became of a worker's claims; what was refused for good waits as a report, too."""
     claims.settle(connection, worker_id, settlements)
     bounce.refused(connection, settlements, now)
+
+
+async def record_alone(db: Database, worker_id: int, one: Settlement, now: datetime) -> bool:
+    """Record one outcome, without its words if need be; False where that cannot be done. Raises Unavailable."""
+    for version in (one, without_words(one)):
+        step = partial(record, worker_id=worker_id, settlements=[version], now=now)
+        try:
+            await db.work(step)
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("an outcome could not be recorded")
+        else:
+            return True
+    return False
+
+
+def is_about_us(outcome: Refused) -> bool:
+    """Tell whether a refusal is about our sender or our login: nobody else has been named yet."""
+    if outcome.stage != "mail" or outcome.reply.code == TOO_LARGE:
+        return False
+    return verdict.judge(outcome.reply, "mail").action not in PACE
+
+
+def fault_in(claim: Claim, outcome: Outcome) -> str | None:
+    """Return what the relay said where the fault is ours and would meet every reader, else None."""
+    if not isinstance(outcome, Refused | Deferred):
+        return None
+    reply, whose = outcome.reply, verdict.provider_of(claim.address)
+    is_ours = isinstance(outcome, Refused) and is_about_us(outcome)
+    if is_ours or verdict.judge(reply, outcome.stage, whose).action == verdict.Action.PAUSE_MAILING:
+        return _words(claim, f"{reply.code} {reply.text}")
+    return None
 
 
 def _passes(claim: Claim, reply: Reply, stage: str) -> bool:

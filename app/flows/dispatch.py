@@ -8,8 +8,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -19,12 +18,16 @@ from app.core.jobs import Ear, Wake
 from app.delivery import ledger
 from app.delivery.claims import Claim, Settlement
 from app.delivery.models import State
-from app.delivery.pace import Pacer
-from app.flows import deliver
+from app.flows import deliver, faults
 from app.flows.compose import Composer, Envelope
 from app.flows.deliver import Stock, Wish
-from app.flows.lane import Job, Lane, Name, Patience, Post, name_of, pause
-from app.mail.relay import Outcome, Relay, Uncertain
+from app.flows.faults import Faults
+from app.flows.gate import Patience, loop_time, pause
+from app.flows.health import Health
+from app.flows.lane import Job, Lane, Name, name_of
+from app.flows.post import Post
+from app.flows.turns import Turns
+from app.mail.relay import Outcome, Refused, Relay, Uncertain
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +60,9 @@ class Dispatch:
         self._stocks: dict[int, Stock] = {}
         self._results: list[tuple[Settlement, asyncio.Future[None]]] = []
         self._patience = Patience()
-        rated = [relay.url for relay in relays if relay.url.rate]
-        self._pacers = {url.name: Pacer(db, url.name, url.rate or 0) for url in rated}
+        self._turns = Turns(db, relays, self._patience)
+        self._faults, self._faults_told = Faults(), 0
+        self._health = Health(db)
         self._beat_at = float("-inf")  # loop time of the last heartbeat that was saved
         self._term = 0
         self._number = 0
@@ -76,7 +80,7 @@ class Dispatch:
 
     def renew(self) -> bool:
         """Note a heartbeat; after too long a silence what was claimed is not ours any more, and False is returned."""
-        at = _loop_time()
+        at = loop_time()
         unbroken, self._beat_at = not self._fenced, at
         if not unbroken:
             self._term += 1
@@ -90,10 +94,14 @@ class Dispatch:
 
     async def look(self) -> None:
         """Know the mailings under way, and give back the claims in the queue of those that are not any more."""
-        self._stocks = await deliver.restock(self.db, self.composer, self._stocks, self.now())
-        self._release(
-            self._issues, lambda job: job.stock is not None and job.stock.mailing_id not in self._stocks
-        )
+        stocks = await deliver.restock(self.db, self.composer, self._stocks, self.now())
+        for mailing_id in stocks.keys() - self._stocks.keys():  # somebody has just said that it shall go out
+            self._issues.doubt()
+            self._faults.forget(mailing_id)
+        self._stocks = {number: one for number, one in stocks.items() if number not in self._faults.halts}
+        await self._stop_for_faults()
+        await self._health.tell(self._lanes, self.now())
+        self._release(self._issues, lambda job: not self._goes_on(job))
         self._ear.call()
 
     async def write(self) -> None:
@@ -114,9 +122,9 @@ class Dispatch:
         post = Post(relay, self._letters if relay.url.lane == "letters" else self._issues)
         try:
             while True:
-                if post.gate.failures and not post.ready:
+                if post.gate.failures:
                     async with post.gate.probing:  # one connection tries, the others wait for what it finds
-                        await asyncio.sleep(max(0.0, post.gate.until - _loop_time()))
+                        await asyncio.sleep(max(0.0, post.gate.until - loop_time()))
                         if post.gate.failures:
                             await self._serve(post)
                 else:
@@ -125,10 +133,17 @@ class Dispatch:
         finally:
             await post.hang_up()
 
+    async def _stop_for_faults(self) -> None:
+        """Pause what every relay refuses for a fault of ours; one that has been told is told once."""
+        fault, failures = self._issues.fault, self._issues.failures
+        if fault and failures != self._faults_told and self._stocks:
+            await faults.hold(self.db, list(self._stocks), fault)
+            self._stocks, self._faults_told = {}, failures
+
     async def _serve(self, post: Post) -> None:
         """Take one job, hand it over, and return when its outcome is committed."""
         try:
-            job = await post.lane.next(IDLE if post.line is not None else None)
+            job = await post.lane.next(post.gate, IDLE if post.line is not None else None)
         except TimeoutError:
             await post.hang_up()
             return
@@ -141,19 +156,31 @@ class Dispatch:
                 settled = self._settlement(post, job, Uncertain(reason))
             else:
                 settled = deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
+        finally:
+            post.gate.put_down(loop_time())
         await self._put_down(settled)
 
     async def _carry(self, post: Post, job: Job) -> Settlement:
         """Compose a job's message, a letter's in a thread (it may be rendered first), and hand it over."""
         post.in_hand = False
-        envelope = self._compose(job) if job.stock else await asyncio.to_thread(self._compose, job)
+        make = partial(deliver.composed, self.composer, job.stock, job.claim, self.now())
+        envelope = make() if job.stock else await asyncio.to_thread(make)
         if isinstance(envelope, Settlement):
             return envelope
-        if not post.ready:
+        try:
+            async with post.gate.admission(self._patience):
+                return await self._hand_over(post, job, envelope)
+        except TimeoutError:  # the worker stops
+            return deliver.released(job.claim, self.now())
+
+    async def _hand_over(self, post: Post, job: Job, envelope: Envelope) -> Settlement:
+        if post.gate.until > loop_time():  # another connection has failed while this one waited
+            return deliver.released(job.claim, self.now())
+        if not post.ready and self._goes_on(job):
             await post.hang_up()
             await post.connect(self._patience)
-        has_turn = await self._has_turn(post)
-        if not has_turn or self._fenced or job.term != self._term or post.line is None:
+        has_turn = post.line is not None and await self._turns.come(post.relay)
+        if not has_turn or self._fenced or not self._goes_on(job) or post.line is None:
             return deliver.released(job.claim, self.now())
         post.in_hand = True
         was_fresh, sender = post.line.fresh, post.relay.url.sender or envelope.sender
@@ -161,31 +188,26 @@ class Dispatch:
             outcome = await post.line.hand_over(sender, envelope.recipient, envelope.message)
         except ValueError as error:  # an address or a text that SMTP cannot carry; nothing was sent
             return deliver.failed(job.claim, error, self.now())
-        if (reason := post.heard(outcome, was_fresh, _loop_time())) is not None:
+        if (reason := post.heard(outcome, was_fresh, loop_time())) is not None:
             return deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
+        self._note_fault(job, outcome)
         return self._settlement(post, job, outcome)
 
-    def _compose(self, job: Job) -> Envelope | Settlement:
-        try:
-            return deliver.compose(self.composer, job.stock, job.claim)
-        except Exception as error:
-            if not isinstance(error, ValueError):
-                log.exception("a message could not be composed")
-            return deliver.failed(job.claim, error, self.now())
+    def _note_fault(self, job: Job, outcome: Outcome) -> None:
+        """Stop a mailing at once where too many of its mails meet a fault of our own."""
+        is_of_relay = isinstance(outcome, Refused) and deliver.is_about_us(outcome)
+        fault = None if is_of_relay else deliver.fault_in(job.claim, outcome)
+        if self._faults.note(job.claim, fault):
+            self._stocks.pop(job.claim.mailing_id or 0, None)
+            self._release(self._issues, lambda one: not self._goes_on(one))
 
-    async def _has_turn(self, post: Post) -> bool:
-        """Wait for the next slot of the relay's pace, where it has one; False when there is none to be had."""
-        if (pacer := self._pacers.get(post.relay.url.name)) is None or post.line is None:
-            return True
-        with suppress(TimeoutError, Unavailable):
-            async with self._patience.lasting():
-                await pacer.wait()
-            return True
-        return False
+    def _goes_on(self, job: Job) -> bool:
+        """Tell whether a job is still to be done: it is ours, and nobody has stopped its mailing."""
+        return job.term == self._term and (job.stock is None or job.stock.mailing_id in self._stocks)
 
     def _settlement(self, post: Post, job: Job, outcome: Outcome) -> Settlement:
-        jitter = random.uniform(-1, 1)
-        return deliver.settlement(job.claim, outcome, post.relay.url.name, job.holds, self.now(), jitter)
+        name, jitter = post.relay.url.name, random.uniform(-1, 1)
+        return deliver.settlement(job.claim, outcome, name, job.holds, self.now(), jitter)
 
     def _put_down(self, one: Settlement) -> asyncio.Future[None]:
         """Hand an outcome to the writer; the future is done once it is committed, whenever that is."""
@@ -196,14 +218,17 @@ class Dispatch:
 
     async def _step(self) -> None:
         """Record what has arrived and claim what there is room for, in one transaction."""
+        await self._faults.hold(self.db)
         for lane in self._lanes:
+            lane.match()  # a relay that has fallen silent is waited for no longer
             if self.stopping or lane.problem:
                 self._release(lane, lambda _: True)
         taken = list(self._results)
         gone = {name_of(one.claim) for one, _ in taken}
-        if not taken and not any(self._room(lane, gone) or lane.jobs.qsize() for lane in self._lanes):
+        if not taken and not any(self._room(lane, gone) or lane.jobs for lane in self._lanes):
             return
         taken_on: list[Claim] = []
+        stocks = dict(self._stocks)  # a mailing may be stopped while the database works
         try:
             await self._reconcile()
             outcomes, wish, now = [one for one, _ in taken], self._wish(gone), self.now()
@@ -215,27 +240,15 @@ class Dispatch:
             if isinstance(error, Unavailable):
                 raise
             log.exception("nothing is claimed now, and outcomes are recorded one by one")
-            taken = [pair for pair in taken if await self._records_alone(pair[0])]
+            taken = [
+                pair
+                for pair in taken
+                if await deliver.record_alone(self.db, self.worker_id, pair[0], self.now())
+            ]
             await asyncio.sleep(TICK)
         self._settled(taken)
         for claim in taken_on:
-            self._enqueue(claim)
-
-    async def _records_alone(self, one: Settlement) -> bool:
-        """Record one outcome, without its words if need be; while that fails its connection sends nothing more."""
-        for version in (one, deliver.without_words(one)):
-            try:
-                record = partial(
-                    deliver.record, worker_id=self.worker_id, settlements=[version], now=self.now()
-                )
-                await self.db.work(record)
-            except Unavailable:
-                raise
-            except Exception:
-                log.exception("an outcome could not be recorded")
-            else:
-                return True
-        return False
+            self._enqueue(claim, stocks)
 
     async def _reconcile(self) -> None:
         """After a commit that may or may not have been: give back claims that we do not know to be ours."""
@@ -261,10 +274,10 @@ class Dispatch:
 
     @property
     def _fenced(self) -> bool:
-        return _loop_time() - self._beat_at > FENCE
+        return loop_time() - self._beat_at > FENCE
 
     def _room(self, lane: Lane, gone: set[Name]) -> int:
-        return 0 if self.stopping or self._fenced else lane.room(len(lane.held - gone), _loop_time())
+        return 0 if self.stopping or self._fenced else lane.room(len(lane.held - gone), loop_time())
 
     def _wish(self, gone: set[Name]) -> Wish:
         """Return what there is room for; the order of the mailings turns from claim to claim."""
@@ -274,18 +287,14 @@ class Dispatch:
         is_apart = self._letters is not self._issues
         return Wish(-(-letters // 2), issues, is_apart, stocks[turn:] + stocks[:turn])
 
-    def _enqueue(self, claim: Claim) -> None:
+    def _enqueue(self, claim: Claim, stocks: Mapping[int, Stock]) -> None:
         self._number += 1
         is_letter = claim.mailing_id is None
         lane = self._letters if is_letter else self._issues
-        stock = self._stocks.get(claim.mailing_id or 0)
+        stock = stocks.get(claim.mailing_id or 0)
         lane.held.add(name_of(claim))
-        lane.jobs.put_nowait(Job(int(not is_letter), self._number, claim, stock, self._term))
+        lane.put(Job(int(not is_letter), self._number, claim, stock, self._term))
 
     def _release(self, lane: Lane, which: Callable[[Job], bool]) -> None:
         for job in lane.take_back(which):
             self._put_down(deliver.released(job.claim, self.now()))
-
-
-def _loop_time() -> float:
-    return asyncio.get_running_loop().time()

@@ -1,0 +1,71 @@
+"""One connection's place: what it hears of its relay, and what that says of the relay, of us, and of the mail."""
+
+import logging
+from dataclasses import dataclass
+
+from app.flows import deliver
+from app.flows.gate import Gate, Patience, loop_time
+from app.flows.lane import Lane
+from app.mail.relay import Line, Outcome, Refused, Relay, RelayDown, Sent, Uncertain, Unreached
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Post:
+    """One connection's place: which relay and lane it serves, the line it has open, and its own bad luck."""
+
+    relay: Relay
+    lane: Lane
+    line: Line | None = None
+    in_hand: bool = False  # whether a mail may have been handed over whose outcome is not known yet
+    refused: int = 0  # failures of this connection in a row, while others may get through
+
+    @property
+    def gate(self) -> Gate:
+        """What all connections to this relay know of it."""
+        return self.lane.gates[id(self.relay)]
+
+    @property
+    def ready(self) -> bool:
+        """Whether a line is open that may take another mail."""
+        return self.line is not None and self.line.usable
+
+    def heard(self, outcome: Outcome, was_fresh: bool, at: float) -> str | None:
+        """Note what an outcome at loop time `at` says of the relay; returns why the mail is to wait, if it is."""
+        name = self.relay.url.name
+        if isinstance(outcome, Refused) and deliver.is_about_us(outcome):
+            sentence = f"The relay {name} refuses our sender: {outcome.reply.code} {outcome.reply.text}"
+            self.failed(sentence, at, fault=sentence)
+        elif not isinstance(outcome, Uncertain | Unreached):
+            self.refused = 0
+            self.lane.answered(self.gate, at)
+            self.gate.proven |= isinstance(outcome, Sent)
+        elif was_fresh or isinstance(outcome, Uncertain):  # any other connection is simply replaced
+            self.failed(f"The relay {name} takes no mail: {outcome.reason}", at)
+            if isinstance(outcome, Unreached) and outcome.reply is None:
+                return outcome.reason  # it broke off without a word, so this very mail may be why
+        return None
+
+    def failed(self, problem: str, at: float, fault: str | None = None) -> None:
+        """Note a failure at loop time `at`: this connection waits, or all do where nobody gets through."""
+        self.gate.shut(problem, at, fault)
+        self.refused = 0 if self.gate.failures else self.refused + 1
+
+    async def connect(self, patience: Patience) -> None:
+        """Open the line, or note why that failed; a worker that stops waits no longer."""
+        try:
+            async with patience.lasting():
+                self.line = await self.relay.connect()
+        except RelayDown as down:
+            fault = down.sentence if down.ours else None
+            self.failed(down.sentence, loop_time(), fault)
+            log.warning("%s", down.sentence)
+        except TimeoutError:
+            log.info("stopping, so a relay that has not answered is left alone")
+
+    async def hang_up(self) -> None:
+        """Close the line, if there is one."""
+        line, self.line = self.line, None
+        if line is not None:
+            await line.close()
