@@ -57,8 +57,12 @@ class Line:
 def main(words: list[str]) -> int:
     """Do the faults that are named, or all; exit status 2 for one that is none."""
     order = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
-    order.add_argument("faults", nargs="*", metavar="F", help="F3 is all ways of F3, F11-hold is one; none: all")
-    order.add_argument("--seed", type=int, action="append", help="repeat a run by its seed; may be given again")
+    order.add_argument(
+        "faults", nargs="*", metavar="F", help="F3 is all ways of F3, F11-hold is one; none: all"
+    )
+    order.add_argument(
+        "--seed", type=int, action="append", help="repeat a run by its seed; may be given again"
+    )
     order.add_argument("--database", choices=["SQLite", "PostgreSQL"], help="only on this one")
     given = order.parse_args(words)
     known = load()
@@ -114,7 +118,8 @@ def play(on: Stage, fault: Fault, database: str, seed: int) -> Line:
         seconds = time.monotonic() - began
         scene.place.end()
         try:
-            found = accounts.drawn_up(scene.place, scene.sink.mails.copy(), frozenset(scene.addresses))
+            found = accounts.drawn_up(scene.place, scene.sink.mails.copy(), scene.readers)
+            found.faults += accounts.reconciled(scene.place)
         except Exception as error:
             fault_of_ours.append(f"no accounts: {error!r}"[:300])
         found.faults[:0] = fault_of_ours

@@ -20,7 +20,6 @@ import psycopg
 ROOT = Path(__file__).resolve().parents[1]
 KEY = "0123456789abcdef" * 4
 PATIENCE = 120.0  # seconds
-CONNECTIONS = 5  # to the relay, of one worker
 
 
 class Broken(Exception):
@@ -75,7 +74,11 @@ class Cradle:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "chaos.program"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "chaos.program"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self._hear()
 
@@ -126,7 +129,7 @@ class Place:
         """Run a command to its end and return what it printed."""
         one = self.start(*words, **settings)
         if one.wait():
-            raise Broken(f"broadsheet {' '.join(words)}: {one.said()[-300:]}")
+            raise Broken(f"broadsheet {' '.join(words)}: {worst(one.said())}")
         return one.out.read_text()
 
     def ask(self, *words: str) -> Any:
@@ -153,7 +156,9 @@ class Place:
         """Look into the database from outside; an instant comes as `moment` reads it."""
         url = url or self.url
         if url.startswith("sqlite"):
-            with sqlite3.connect(f"file:{url.removeprefix('sqlite:///')}?mode=ro", uri=True, timeout=30) as one:
+            with sqlite3.connect(
+                f"file:{url.removeprefix('sqlite:///')}?mode=ro", uri=True, timeout=30
+            ) as one:
                 found = one.execute(statement).fetchall()
             one.close()
             return found
@@ -163,6 +168,12 @@ class Place:
     def one(self, statement: str) -> Any:
         """Return the one value that a statement finds."""
         return self.rows(statement)[0][0]
+
+
+def worst(said: str) -> str:
+    """Return the part of what a failed program printed that names the cause."""
+    lines = [line for line in said.splitlines() if line and not line[0].isspace()]
+    return " | ".join(line for line in lines if "rror" in line or "rong" in line)[-400:] or said[-300:]
 
 
 def moment(value: str | datetime) -> datetime:

@@ -50,7 +50,14 @@ def prepare() -> None:
 
     for found in pkgutil.walk_packages(app.__path__, "app."):
         importlib.import_module(found.name)
-    for name in ("aiosqlite", "psycopg", "psycopg_binary", "rich.console", "rich.table", "sqlalchemy.dialects.postgresql.psycopg"):
+    for name in (
+        "aiosqlite",
+        "psycopg",
+        "psycopg_binary",
+        "rich.console",
+        "rich.table",
+        "sqlalchemy.dialects.postgresql.psycopg",
+    ):
         importlib.import_module(name)
     from sqlalchemy.orm import configure_mappers
 

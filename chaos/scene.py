@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from chaos import program
-from chaos.place import CONNECTIONS, Place, Program, moment, until
+from chaos.place import Place, Program, moment, until
 from chaos.servers import Server
 from tests.postgres import free_port
 from tests.sink import Sink, at, delay
@@ -27,11 +27,17 @@ class Scene:
     place: Place
     sink: Sink
     rolls: random.Random
-    addresses: list[str]
+    readers: dict[int, str]
     server: Server | None = None
     key: str = ""
     bound: int = 0  # how many doubles may be
     notes: list[str] = field(default_factory=list)
+    leftovers: list[str] = field(default_factory=list)  # databases of the server that are to be dropped
+
+    @property
+    def addresses(self) -> list[str]:
+        """Everybody's address, in the order in which they came."""
+        return list(self.readers.values())
 
     @property
     def is_sqlite(self) -> bool:
@@ -47,10 +53,10 @@ class Scene:
         """Let the relay take its time over each mail, so that there is a middle of the run."""
         self.sink.script = at("dot", delay(seconds))
 
-    def send(self, **how: str) -> int:
-        """Order the first issue by the command line and return the mailing's id."""
+    def send(self, issue: str = "1", **how: str) -> int:
+        """Order an issue by the command line and return the mailing's id."""
         options = [word for name, value in how.items() for word in (f"--{name.replace('_', '-')}", value)]
-        number: int = self.place.ask("send", "1", *options)["id"]
+        number: int = self.place.ask("send", issue, *options)["id"]
         return number
 
     def worker(self, **settings: str) -> Program:
@@ -140,6 +146,3 @@ def answers(client: httpx.Client) -> bool:
         return client.get("/readyz", timeout=5).status_code == 200
     except httpx.HTTPError:
         return False
-
-
-__all__ = ["CONNECTIONS", "Scene", "answers"]

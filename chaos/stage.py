@@ -43,13 +43,14 @@ class Stage:
         with Sink() as sink:
             place = Place(self.cradle, folder, self._copy(database, origin, folder, name), clock=clock)
             place.relay = f"{sink.url}?connections={CONNECTIONS}"
-            scene = Scene(place, sink, random.Random(seed), addresses(fault.readers), self.server, key)
+            scene = Scene(place, sink, random.Random(seed), known(place), self.server, key)
             try:
                 yield scene
             finally:
                 place.end()
         if self.server is not None and database != SQLITE:
-            self.server.drop(name)
+            for each in (name, *scene.leftovers):
+                self.server.drop(each)
         shutil.rmtree(folder, ignore_errors=True)
 
     def _copy(self, database: str, origin: str, folder: Path, name: str) -> str:
@@ -86,6 +87,11 @@ def filled(place: Place, readers: int) -> str:
     place.run("issues", "add", str(ISSUE), "--edition", "daily", "--date", DAY)
     key: str = json.loads(place.run("keys", "create", "chaos", "--scope", "admin", "--json"))["key"]
     return key
+
+
+def known(place: Place) -> dict[int, str]:
+    """Return the addresses of a database by id."""
+    return dict(place.rows("SELECT id, address FROM subscriber ORDER BY id"))
 
 
 def addresses(readers: int) -> list[str]:

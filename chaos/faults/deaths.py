@@ -147,7 +147,12 @@ def memory(program: Program, name: str) -> int:
 
 
 enter(
-    Fault("F1", "kill -9 of the API in the moment of its 202, 20 times", answered_and_dead, readers=READERS // ORDERS),
+    Fault(
+        "F1",
+        "kill -9 of the API in the moment of its 202, 20 times",
+        answered_and_dead,
+        readers=READERS // ORDERS,
+    ),
     Fault("F3", "kill -9 of the worker, 15 times in one run", killed),
     Fault("F4", "SIGTERM of the worker, 10 times in one run", deployed),
     Fault("F16-race", "two to four workers started in the same second", raced, (POSTGRES,)),
