@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -56,6 +57,7 @@ class Line:
 
 def main(words: list[str]) -> int:
     """Do the faults that are named, or all; exit status 2 for one that is none."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the programs and the server end, too
     order = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
     order.add_argument(
         "faults", nargs="*", metavar="F", help="F3 is all ways of F3, F11-hold is one; none: all"

@@ -12,7 +12,7 @@ STATES = (
     "owed", "in_flight", "sent", "deferred", "refused", "failed", "uncertain", "withdrawn", "suppressed", "expired",
 )  # fmt: skip
 # Who is in one of these states is not lost: the books say, with a reason, why there was no mail.
-TOLD = {"refused", "failed", "uncertain", "withdrawn", "suppressed", "expired"}
+TOLD = {"open", "refused", "failed", "uncertain", "withdrawn", "suppressed", "expired"}
 
 
 @dataclass
@@ -51,6 +51,8 @@ def drawn_up(place: Place, mails: Iterable[Mail], readers: Mapping[int, str]) ->
         found.foreign += max(0, has - sum(states.values()))
     if unlike := sum(len(those) > 1 for those in bytes_of.values()):
         found.faults.append(f"{unlike} doubles differ from their first")
+    if still := sum(states["open"] for states in due.values()):
+        found.faults.append(f"{still} are still to be sent")
     found.faults += unbalanced(place)
     return found
 
@@ -64,7 +66,11 @@ def by_reader(mails: Iterable[Mail]) -> list[tuple[Mail, str]]:
 def states_by_address(place: Place, readers: Mapping[int, str]) -> dict[str, Counter[str]]:
     """Return how many rows each reader has in each state, those who were erased meanwhile too."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
-    for who, state in place.rows("SELECT subscriber_id, state FROM delivery"):
+    is_open = "d.state IN ('owed', 'deferred', 'in_flight') AND m.state <> 'finished'"
+    names = f"CASE WHEN {is_open} THEN 'open' ELSE d.state END"
+    for who, state in place.rows(
+        f"SELECT d.subscriber_id, {names} FROM delivery AS d JOIN mailing AS m ON m.id = d.mailing_id"
+    ):
         found[readers.get(who, f"reader {who}")][state] += 1
     return found
 

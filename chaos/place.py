@@ -121,6 +121,8 @@ class Place:
             "BROADSHEET_RELAYS": self.relay,
             "BROADSHEET_SECRET_KEY": KEY,
             "BROADSHEET_SUPPRESSION_KEY": KEY,
+            "BROADSHEET_POSTAL_ADDRESS": "1 Example Street",
+            "BROADSHEET_CONTACT": "editor@example.com",
         }
         turned = {"CHAOS_CLOCK": str(self.clock)} if self.clock else {}
         return plain | given | turned | self.settings

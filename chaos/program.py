@@ -54,6 +54,7 @@ def prepare() -> None:
         "aiosqlite",
         "psycopg",
         "psycopg_binary",
+        "procrastinate",
         "rich.console",
         "rich.table",
         "sqlalchemy.dialects.postgresql.psycopg",
