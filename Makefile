@@ -4,7 +4,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: help run test lint types suite bench gallery format lock ready-for-run ready-for-test
+.PHONY: help run test lint types suite bench chaos gallery format lock ready-for-run ready-for-test
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -38,6 +38,9 @@ gallery: ready-for-test ## take the pictures of docs/gallery: every mail and the
 
 bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, api, imports, rendering, sending, signups)
 	@$(BIN)/python -m bench $(ARGS)
+
+chaos: ready-for-test ## every fault that must lose nobody, with a table (ARGS="F3 F11 --seed 7"; takes an hour or so)
+	@$(BIN)/python -m chaos $(ARGS)
 
 format: ready-for-test ## let ruff lay out and repair what it can
 	@$(BIN)/ruff check --fix --quiet; $(BIN)/ruff format --quiet

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,12 +25,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import configure_mappers
 
 from app import main
+from app import worker as app_worker
 from app.core import config
 from app.core.config import Settings
 from app.core.db import Database, Found
 from app.core.jobs import Wake
+from app.delivery import workers
 from app.delivery.models import Mailing
 from app.edge import House
+from app.flows import dispatch
 from app.flows.compose import Composer
 from app.issues.models import Edition, IssueText
 from app.mail.relay import Relay, Timeouts
@@ -39,7 +42,11 @@ from tests.issues import samples
 
 ROOT = Path(__file__).resolve().parents[1]
 DEAD = 71
-CHANGES = text("SELECT total_changes()")
+# What differs from before once a transaction has changed something.
+CHANGES = {
+    "sqlite": text("SELECT total_changes()"),
+    "postgresql": text("SELECT pg_current_xact_id_if_assigned()::text"),
+}
 KEY = "0123456789abcdef" * 4
 TIMEOUTS = Timeouts(opening=5, command=5, data=5, block=5, dot=5, quit=0.5)
 
@@ -50,6 +57,7 @@ class Mortal(Database):
     def __init__(self, url: str, dies_at: int) -> None:
         super().__init__(url)
         self.dies_at, self.points = dies_at, 0
+        self.changes = CHANGES[self.engine.dialect.name]
 
     def pass_point(self, counts: bool) -> None:
         """Die if this is the fault point."""
@@ -61,9 +69,9 @@ class Mortal(Database):
     async def transaction(self) -> AsyncIterator[AsyncSession]:
         """Yield a session as every database does, with a fault point on either side of the commit."""
         async with super().transaction() as session:
-            before = (await session.execute(CHANGES)).scalar_one()
+            before = (await session.execute(self.changes)).scalar_one()
             yield session
-            is_changed = (await session.execute(CHANGES)).scalar_one() != before
+            is_changed = (await session.execute(self.changes)).scalar_one() != before
             self.pass_point(is_changed)
         self.pass_point(is_changed)
 
@@ -71,9 +79,9 @@ class Mortal(Database):
         """Run a step as every database does, with a fault point on either side of the commit."""
 
         def mortal(connection: Connection) -> tuple[Found, bool]:
-            before = connection.execute(CHANGES).scalar_one()
+            before = connection.execute(self.changes).scalar_one()
             found = step(connection)
-            is_changed = connection.execute(CHANGES).scalar_one() != before
+            is_changed = connection.execute(self.changes).scalar_one() != before
             self.pass_point(is_changed)
             return found, is_changed
 
@@ -82,10 +90,10 @@ class Mortal(Database):
         return found
 
 
-def settings(database: Path, port: int, connections: int) -> Settings:
+def settings(url: str, port: int, connections: int) -> Settings:
     """Return the settings that every process of a test shares."""
     return config.load(
-        database_url=f"sqlite:///{database}",
+        database_url=url,
         relays=f"smtp+plain://127.0.0.1:{port}?connections={connections}",
         base_url="http://127.0.0.1:8000",
         secret_key=KEY,
@@ -94,15 +102,17 @@ def settings(database: Path, port: int, connections: int) -> Settings:
     )
 
 
-async def work(db: Database, composer: Composer, until_finished: bool) -> None:
+async def work(db: Database, composer: Composer, order: dict[str, Any]) -> None:
     """Run a worker until every mailing is finished, or until SIGTERM."""
+    if "lease" in order:
+        shorten(order["lease"])
     wake, stop = Wake(), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     one = Worker(db, composer, wake, lambda url: Relay(url, "test.example", timeouts=TIMEOUTS))
-    running = asyncio.create_task(one.run(stop, "mortal-0"))
+    running = asyncio.create_task(one.run(stop, order["name"]))
     ear = wake.ear()
     unfinished = select(func.count()).select_from(Mailing).where(Mailing.state != "finished")  # type: ignore[arg-type]
-    while until_finished and not running.done() and not stop.is_set():
+    while order["until_finished"] and not running.done() and not stop.is_set():
         async with db.reading() as session:
             if not (await session.execute(unfinished)).scalar_one():
                 stop.set()
@@ -133,7 +143,7 @@ async def post(app: FastAPI, path: str, key: str) -> None:
 @lru_cache
 def composer_for(port: int, connections: int) -> Composer:
     """Return a composer that has rendered once, so that no child has to compile the templates."""
-    composer = Composer(settings(Path("nowhere.db"), port, connections))
+    composer = Composer(settings("sqlite:///nowhere.db", port, connections))
     edition = Edition(
         slug="daily", name="x", label="x", language="zh", accent="#000000", accent_dark="#ffffff",
         cadence={"weekdays": [0]}, timezone="UTC", max_lateness=60, time_to_live=60,
@@ -146,7 +156,7 @@ def composer_for(port: int, connections: int) -> Composer:
 @lru_cache
 def api_on(database: str, composer: Composer) -> FastAPI:
     """Return the pages and the API on a database that only a child opens."""
-    return main.build(House(composer.settings, Database(f"sqlite:///{database}"), composer, Wake()))
+    return main.build(House(composer.settings, Database(database), composer, Wake()))
 
 
 def prepared(order: dict[str, Any]) -> Coroutine[Any, Any, None]:
@@ -154,8 +164,14 @@ def prepared(order: dict[str, Any]) -> Coroutine[Any, Any, None]:
     composer = composer_for(order["port"], order["connections"])
     if "post" in order:
         return post(api_on(order["database"], composer), order["post"], order["key"])
-    db = Mortal(f"sqlite:///{order['database']}", order.get("dies_at", 0))
-    return work(db, composer, order["until_finished"])
+    db = Mortal(order["database"], order.get("dies_at", 0))
+    return work(db, composer, order)
+
+
+def shorten(lease: float) -> None:
+    """Let a child be taken for dead after so many seconds, not 30, and all that hangs on it in proportion."""
+    workers.LEASE = timedelta(seconds=lease)
+    dispatch.FENCE, app_worker.BEAT = 0.6 * lease, lease / 6
 
 
 def obey(task: Coroutine[Any, Any, None]) -> NoReturn:
@@ -210,12 +226,16 @@ class Graveyard:
 
     _process: "subprocess.Popen[str]"
 
-    def start(self, database: Path, port: int, **order: object) -> Child:
-        """Start a child; `dies_at` names its fault point, `until_finished` lets it end by itself."""
+    def start(self, database: Path | str, port: int, **order: object) -> Child:
+        """Start a child on an SQLite file, or on the database of a URL.
+
+        `dies_at` names its fault point, `until_finished` lets it end by itself.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        usual = {"until_finished": True, "connections": 1}
-        line = json.dumps(usual | order | {"database": str(database), "port": port})
+        url = database if isinstance(database, str) else f"sqlite:///{database}"
+        usual = {"until_finished": True, "connections": 1, "name": "mortal-0"}
+        line = json.dumps(usual | order | {"database": url, "port": port})
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         return Child(int(next(self._process.stdout)), self._process.stdout)
