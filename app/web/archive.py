@@ -15,7 +15,7 @@ from app.issues import blocks, sources, store
 from app.issues.blocks import Image
 from app.issues.document import Document
 from app.issues.models import Edition, Issue, IssueState
-from app.web.pages import READERS_STYLE, STYLES, Pages, headers, page_router, pages, stylesheet
+from app.web.pages import ISSUE_STYLE, READERS_STYLE, STYLES, Pages, headers, page_router, pages, stylesheet
 
 router = page_router()
 
@@ -34,6 +34,13 @@ async def style(session: Reading, at: InHouse) -> Response:
 async def readers_style(at: InHouse) -> Response:
     """Return what the pages behind a reader's links need beside the stylesheet."""
     css = stylesheet(at.settings.templates, READERS_STYLE)
+    return Response(css, media_type="text/css", headers=headers(at.settings.base_url, False) | FOREVER)
+
+
+@router.get("/issue.css")
+async def issue_style(at: InHouse) -> Response:
+    """Return what the page of an issue needs beside the stylesheet."""
+    css = stylesheet(at.settings.templates, ISSUE_STYLE)
     return Response(css, media_type="text/css", headers=headers(at.settings.base_url, False) | FOREVER)
 
 

@@ -24,6 +24,7 @@ from app.mail import typeset
 
 STYLES = ("style.css", "editions.css")
 READERS_STYLE = "readers.css"
+ISSUE_STYLE = "issue.css"
 _NEEDLESS = re.compile(r"/\*.*?\*/|\n", re.DOTALL)
 DEFAULT_ACCENTS = ("#b4371e", "#f08a6e")
 
@@ -87,7 +88,7 @@ class Pages:
         # Not from request.url, which the Host header has a hand in.
         self.here = quote(request.scope["path"])
         self.editions = [_shown(edition, today) for edition in editions]
-        css = stylesheet(house.settings.templates, *STYLES, READERS_STYLE, editions=editions)
+        css = stylesheet(house.settings.templates, *STYLES, READERS_STYLE, ISSUE_STYLE, editions=editions)
         self.version = hashlib.sha256(css.encode()).hexdigest()[:12]
 
     @property
@@ -118,6 +119,7 @@ class Pages:
             "base_url": base,
             "style_url": f"{base}/style.css?v={self.version}",
             "readers_style_url": f"{base}/readers.css?v={self.version}",
+            "issue_style_url": f"{base}/issue.css?v={self.version}",
             "this_url": self.here,
             "editions": self.editions,
             "contact": self.house.settings.contact,

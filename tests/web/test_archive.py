@@ -258,3 +258,21 @@ async def test_every_page_names_its_feeds_and_they_are_there(world: World) -> No
     assert len(found) == 4
     for url in found:
         assert (await world.web.get(url)).status_code == 200
+
+
+async def test_a_markdown_issue_is_shown_whole_and_each_item_has_a_link_of_its_own(world: World) -> None:
+    issue = await world.issue(source=samples.DAILY)
+    change = {"source": samples.MARKDOWN, "format": "markdown"}
+    assert (await world.api.patch(f"/issues/{issue}", json=change)).status_code == 200
+    await world.send(issue)
+    page = await world.web.get("/archive/daily/2026-10-26")
+    for piece in (
+        '<ul class="points">',
+        "<blockquote>",
+        "<strong>两种缓存</strong>",
+        'alt="两条曲线，一条平"',
+        'href="#2"',
+    ):
+        assert piece in page.text
+    assert "example/cache#12" in page.text
+    assert page.headers["Content-Security-Policy"].endswith("; img-src https:")
