@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -30,6 +30,7 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import SQLModel
 
 from app.core.errors import Unavailable
+from app.core.stories import Story, end_of
 
 Found = TypeVar("Found")
 Given = ParamSpec("Given")
@@ -84,6 +85,7 @@ class Database:
         # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
         self._writer = asyncio.Lock() if self.is_sqlite else None
         self._bench = _Bench(url) if self.is_sqlite else None
+        self._stories: list[tuple[Story[Any], asyncio.Future[Any]]] = []
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -119,15 +121,23 @@ class Database:
             with _told_plainly():
                 return await self._bench.run(step)
 
-    async def perform(self, story: Callable[[AsyncSession], Coroutine[Any, Any, Found]]) -> Found:
-        """Run what is written for a session in one transaction, as fast as `work` does; the same rules hold.
+    async def perform(self, story: Story[Found]) -> Found:
+        """Run what is written for a session, committed when this returns, and undone alone when it raises.
 
-        A story may wait for nothing but its session, and may not ask it for its connection.
+        On SQLite it runs where `work` does, and stories that come at once share a transaction, for a commit costs
+        more than they do. A story may wait for nothing but its session, nor ask it for its connection. One who is
+        cancelled here may have done it all the same. Raises Unavailable as `transaction` does.
         """
-        if self._bench is not None:
-            return await self.work(lambda connection: _at_one_go(connection, story))
-        async with self.transaction() as session:
-            return await story(session)
+        if self._writer is None or self._bench is None:
+            async with self.transaction() as session:
+                return await story(session)
+        told: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._stories.append((story, told))
+        async with self._writer:
+            if not told.done():  # else somebody before us took it along
+                together, self._stories = self._stories, []
+                await _told_together(self._bench, together)
+        return await told
 
     @asynccontextmanager
     async def _session(self, engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
@@ -166,20 +176,19 @@ class _Bench:
         self._engine.dispose()
 
 
-def _at_one_go(connection: Connection, story: Callable[[AsyncSession], Coroutine[Any, Any, Found]]) -> Found:
-    """Run a story on a connection that never makes its session wait: it comes to its end at the first push."""
-    session = AsyncSession(expire_on_commit=False)
-    session.sync_session.bind = connection
-    telling = story(session)
+async def _told_together(bench: _Bench, stories: list[tuple[Story[Any], asyncio.Future[Any]]]) -> None:
+    """Run stories in one transaction, and give each what it returned or raised."""
     try:
-        telling.send(None)
-    except StopIteration as end:
-        session.sync_session.flush()
-        return cast("Found", end.value)
+        with _told_plainly():
+            ends = await bench.run(lambda connection: [end_of(connection, story) for story, _ in stories])
+    except BaseException as error:
+        lost = error if isinstance(error, Exception) else Unavailable("The program ends; try again.")
+        ends = [lost] * len(stories)
+        if lost is not error:
+            raise
     finally:
-        telling.close()
-        session.sync_session.close()
-    raise RuntimeError("the story waits for something other than its session")
+        for (_, told), end in zip(stories, ends, strict=True):
+            told.set_exception(end) if isinstance(end, Exception) else told.set_result(end)
 
 
 @contextmanager
