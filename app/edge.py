@@ -79,7 +79,7 @@ async def require_current(db: Database) -> None:
         await schema.require_current(db)
 
 
-def house(request: Request) -> House:
+async def house(request: Request) -> House:
     """Return the house that the program built."""
     found: House = request.app.state.house
     return found

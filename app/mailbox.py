@@ -141,7 +141,7 @@ def router(box: Mailbox) -> APIRouter:
 
     @routes.get("")
     async def show_all(request: Request, session: Reading, at: InHouse, q: str = "") -> Response:
-        _require_loopback(request)
+        await _require_loopback(request)
         shown = await pages(session, at, request)
         mails = [mail for mail in reversed(box.mails) if mail.holds(q)]
         return shown.respond("mailbox.html", {"mails": mails, "q": q}, private=True)
@@ -155,13 +155,13 @@ def router(box: Mailbox) -> APIRouter:
     async def show_one(
         request: Request, session: Reading, at: InHouse, number: int, part: str = "html"
     ) -> Response:
-        _require_loopback(request)
+        await _require_loopback(request)
         shown = await pages(session, at, request)
         return shown.respond("mailbox_mail.html", {"mail": _shown(box, number), "part": part}, private=True)
 
     @routes.get("/{number}/html")
     async def show_html(request: Request, at: InHouse, number: int) -> Response:
-        _require_loopback(request)
+        await _require_loopback(request)
         html = _find(box, number).part("html").replace("<head>", '<head><base target="_blank">', 1)
         found = headers(at.settings.base_url, private=True) | {
             "Content-Security-Policy": FRAME_CSP,
@@ -172,13 +172,13 @@ def router(box: Mailbox) -> APIRouter:
     return routes
 
 
-def _require_loopback(request: Request) -> None:
+async def _require_loopback(request: Request) -> None:
     # What a proxy on this machine passes on comes from loopback too, and is not from here.
     is_passed_on = "x-forwarded-for" in request.headers or "forwarded" in request.headers
     is_from_here = request.client is not None and is_loopback(request.client.host) and not is_passed_on
     # Another site whose name has been made to lead here would read the pages in a browser on this machine.
     is_for_here = LOCAL_HOST.fullmatch(request.headers.get("host", "")) is not None
-    if not (is_from_here and is_for_here and house(request).settings.on_loopback):
+    if not (is_from_here and is_for_here and (await house(request)).settings.on_loopback):
         raise NotFound("The mailbox is shown on this machine only.")
 
 

@@ -80,16 +80,23 @@ class ReportDetail(ReportView):
     raw: str | None
 
 
-class EditionNumbers(BaseModel):
-    """What came back of an edition. Rates are of what was sent; `level` is how complaints stand to the limits."""
+LEFT = {"left": 9, "reasons": {"content": 1, "often": 4}}
 
-    model_config = example({"edition": "daily", "left": 9} | COUNTS)
+
+class EditionNumbers(BaseModel):
+    """What came back of an edition. Rates are of what was sent; `level` is how complaints stand to the limits.
+
+    `reasons` are those that readers gave who left: often (too much), content, asked (never), other.
+    """
+
+    model_config = example({"edition": "daily"} | LEFT | COUNTS)
     edition: str
     sent: int
     bounced_hard: int
     bounced_soft: int
     complained: int
     left: int
+    reasons: dict[str, int]
     bounce_rate: float
     complaint_rate: float
     level: str
@@ -124,7 +131,7 @@ class Numbers(BaseModel):
     model_config = example(
         {
             "days": 30,
-            "editions": [{"edition": "daily", "left": 9} | COUNTS],
+            "editions": [{"edition": "daily"} | LEFT | COUNTS],
             "providers": [{"provider": "gmail"} | COUNTS],
             "stale": [{"origin": "ses", "calls": 3, "last_at": "2026-10-26T04:00:00Z"}],
             "stray": 2,

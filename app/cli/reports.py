@@ -64,13 +64,18 @@ async def show_numbers(at: House, days: int, as_json: bool) -> None:
     if as_json:
         click.echo(dumped(told))
         return
-    _table(told["editions"], ("edition", *RATED, "left"))
+    whys = [row | {"reasons": _spoken(row["reasons"])} for row in told["editions"]]
+    _table(whys, ("edition", *RATED, "left", "reasons"))
     _table(told["providers"], ("provider", *RATED))
     _table(told["stale"], ("origin", "calls", "last_at"))
     for warning in told["warnings"]:
         click.echo(warning)
     if told["stray"]:
         click.echo(f"{told['stray']:,} reports are nobody's: `broadsheet reports list --state stray`.")
+
+
+def _spoken(reasons: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {many:,}" for reason, many in reasons.items())
 
 
 def _table(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:

@@ -33,6 +33,7 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import SQLModel
 
 from app.core.errors import Unavailable
+from app.core.stories import Story, end_of
 
 Found = TypeVar("Found")
 Given = ParamSpec("Given")
@@ -77,7 +78,7 @@ def stored(moment: datetime) -> str:
 
 
 class Database:
-    """One database and three ways to it: `transaction` to change, `reading` to look, `work` for what must be fast."""
+    """One database and the ways to it: `transaction` to change, `reading` to look, `work` and `perform` to be fast."""
 
     def __init__(self, url: str) -> None:
         """Take `sqlite:///path` or `postgresql://…`; nothing is opened yet."""
@@ -87,6 +88,7 @@ class Database:
         # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
         self._writer = asyncio.Lock() if self.is_sqlite else None
         self._bench = _Bench(url) if self.is_sqlite else None
+        self._stories: list[tuple[Story[Any], asyncio.Future[Any]]] = []
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -121,6 +123,24 @@ class Database:
         async with self._writer:
             with _told_plainly():
                 return await self._bench.run(step)
+
+    async def perform(self, story: Story[Found]) -> Found:
+        """Run what is written for a session, committed when this returns, and undone alone when it raises.
+
+        On SQLite it runs where `work` does, and stories that come at once share a transaction, for a commit costs
+        more than they do. A story may wait for nothing but its session, nor ask it for its connection. One who is
+        cancelled here may have done it all the same. Raises Unavailable as `transaction` does.
+        """
+        if self._writer is None or self._bench is None:
+            async with self.transaction() as session:
+                return await story(session)
+        told: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._stories.append((story, told))
+        async with self._writer:
+            if not told.done():  # else somebody before us took it along
+                together, self._stories = self._stories, []
+                await _told_together(self._bench, together)
+        return await told
 
     @asynccontextmanager
     async def _session(self, engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
@@ -157,6 +177,21 @@ class _Bench:
     def close(self) -> None:
         self._thread.shutdown()
         self._engine.dispose()
+
+
+async def _told_together(bench: _Bench, stories: list[tuple[Story[Any], asyncio.Future[Any]]]) -> None:
+    """Run stories in one transaction, and give each what it returned or raised."""
+    try:
+        with _told_plainly():
+            ends = await bench.run(lambda connection: [end_of(connection, story) for story, _ in stories])
+    except BaseException as error:
+        lost = error if isinstance(error, Exception) else Unavailable("The program ends; try again.")
+        ends = [lost] * len(stories)
+        if lost is not error:
+            raise
+    finally:
+        for (_, told), end in zip(stories, ends, strict=True):
+            told.set_exception(end) if isinstance(end, Exception) else told.set_result(end)
 
 
 @contextmanager

@@ -12,9 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.config import Settings
 from app.core.db import Database
-from app.core.errors import BroadsheetError, Invalid, TooMany
+from app.core.errors import BroadsheetError, TooMany
 from app.flows import subscribe
-from app.issues import store as issues
 from app.subscribers import addresses, asks
 from app.subscribers.models import Ask, AskState
 from app.subscribers.store import Origin
@@ -24,17 +23,10 @@ log = logging.getLogger(__name__)
 BATCH = 100
 
 
-async def check(session: AsyncSession, request: subscribe.Request) -> None:
-    """Raise Invalid for an address nobody could mail (its faults say so), and for a choice that is none."""
-    addresses.accept(request.address)
-    if not await issues.chosen(session, request.editions):
-        raise Invalid("Choose at least one edition.")
-
-
 async def take(session: AsyncSession, settings: Settings, request: subscribe.Request, now: datetime) -> None:
-    """Keep a request that has been checked until the worker answers it.
+    """Keep a request until the worker answers it; whether its editions are known has been looked at.
 
-    Raises TooMany for a network that has asked for too many mailboxes.
+    Raises Invalid for an address nobody could mail, TooMany for a network that has asked for too many mailboxes.
     """
     address = addresses.accept(request.address)
     digest, network = address.digest(settings.suppression_key), request.origin.network
@@ -55,16 +47,20 @@ async def answer(db: Database, settings: Settings, now: datetime) -> bool:
     async with db.reading() as session:
         if not await asks.any_waiting(session):
             return False
-    async with db.transaction() as session:
-        room = BATCH
-        if settings.letters_a_minute:
-            room = min(BATCH, settings.letters_a_minute - await asks.written_lately(session, now))
-        waiting = await asks.waiting(session, room) if room > 0 else ()
-        for one in waiting:
-            one.state, one.at = await _answered(session, settings, one, now), now
-            one.wish = None
-            await session.flush()
-    return bool(waiting)
+    return await db.perform(lambda session: _answer_some(session, settings, now)) > 0
+
+
+async def _answer_some(session: AsyncSession, settings: Settings, now: datetime) -> int:
+    """Answer as many of the oldest requests as a batch and the letters of this minute let; return how many."""
+    room = BATCH
+    if settings.letters_a_minute:
+        room = min(BATCH, settings.letters_a_minute - await asks.written_lately(session, now))
+    waiting = await asks.waiting(session, room) if room > 0 else ()
+    for one in waiting:
+        one.state, one.at = await _answered(session, settings, one, now), now
+        one.wish = None
+        await session.flush()
+    return len(waiting)
 
 
 async def _answered(session: AsyncSession, settings: Settings, one: Ask, now: datetime) -> AskState:

@@ -116,8 +116,7 @@ async def _by_edition(session: AsyncSession, since: datetime) -> list[dict[str, 
     for issue_id, edition_id, sent in rows:
         sums.setdefault(edition_id, Counter()).update({"sent": int(sent)} | back.get(issue_id, {}))
     return [
-        {"edition": edition.slug, "left": await _left(session, edition.slug, since)}
-        | _rated(sums[edition.id or 0])
+        {"edition": edition.slug} | await _left(session, edition.slug, since) | _rated(sums[edition.id or 0])
         for edition in await issues.editions(session)
         if edition.id in sums
     ]
@@ -144,12 +143,21 @@ async def _by_provider(session: AsyncSession, since: datetime) -> list[dict[str,
     return sorted(found, key=lambda row: (-row["sent"], row["provider"]))
 
 
-async def _left(session: AsyncSession, slug: str, since: datetime) -> int:
+async def _left(session: AsyncSession, slug: str, since: datetime) -> dict[str, Any]:
+    """Return how many readers left an edition, and how many of the times each reason was given."""
     editions = literal(" ") + col(ConsentEvent.editions) + literal(" ")
-    left = select(func.count(distinct(col(ConsentEvent.subscriber_id)))).where(
-        col(ConsentEvent.kind) == "left", col(ConsentEvent.at) >= since, editions.contains(f" {slug} ")
+    which = (
+        col(ConsentEvent.kind) == "left",
+        col(ConsentEvent.at) >= since,
+        editions.contains(f" {slug} "),
     )
-    return (await session.execute(left)).scalar_one()
+    readers = select(func.count(distinct(col(ConsentEvent.subscriber_id)))).where(*which)
+    said = col(ConsentEvent.detail)
+    why = select(said, func.count()).where(*which, said != "").group_by(said).order_by(said)
+    return {
+        "left": (await session.execute(readers)).scalar_one(),
+        "reasons": dict((await session.execute(why)).all()),
+    }
 
 
 def _rated(counts: Mapping[str, int]) -> dict[str, Any]:

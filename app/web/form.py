@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from enum import Enum
 from typing import Annotated, Any
 
 from fastapi import Form as FormBody
@@ -13,7 +14,7 @@ from app.core.errors import Invalid
 from app.edge import House, InHouse, Reading, Writing
 from app.flows import asking, subscribe
 from app.issues import store as issues
-from app.subscribers import typos
+from app.subscribers import addresses, typos
 from app.web import pages as page
 from app.web.origin import origin
 from app.web.pages import Pages, page_router, pages
@@ -23,6 +24,16 @@ router = page_router()
 RECENT = 6
 STAMP_LIFE = timedelta(hours=24)
 PROBLEMS = {"email": "web.form.bad_address", "editions": "web.form.choose"}
+
+
+class Fate(Enum):
+    """What becomes of a request from the form; where a field is at fault, the value is its name."""
+
+    KEPT = "kept"
+    DOUBTED = "doubted"
+    ONCE_MORE = "once more"
+    BAD_ADDRESS = "email"
+    NO_EDITION = "editions"
 
 
 class Form(BaseModel):
@@ -60,26 +71,41 @@ async def code(request: Request, session: Reading, at: InHouse) -> Response:
 
 
 @router.post("/subscribe")
-async def ask(request: Request, session: Writing, at: InHouse, form: Annotated[Form, FormBody()]) -> Response:
+async def ask(request: Request, at: InHouse, form: Annotated[Form, FormBody()]) -> Response:
     """Take a request from the form; the answer is the same for every address that can be mailed."""
+    shown, fate = await at.db.perform(lambda session: _take(session, request, at, form))
+    if fate is Fate.KEPT:
+        at.wake.call()
+        return shown.note("inbox")
+    if fate is Fate.DOUBTED:
+        return _ask_back(at, shown, form)
+    async with at.db.reading() as session:
+        if fate is Fate.ONCE_MORE:
+            context = await _context(session, at, shown, form, notice="web.form.once_more")
+            return shown.respond("home.html", context)
+        return shown.respond("home.html", await _context(session, at, shown, form, fate.value), 422)
+
+
+async def _take(session: Writing, request: Request, at: House, form: Form) -> tuple[Pages, Fate]:
+    """Keep a request that a person may have meant; return what renders the answer, and which it is."""
     shown = await pages(session, at, request, form.language)
     shown.here = "/"  # where the other language is; nobody can open this address
     if form.website:
-        return shown.note("inbox")
+        return shown, Fate.KEPT  # as far as the robot can tell
+    known = {one["slug"] for one in shown.editions}
     wanted = subscribe.Request(form.email, form.editions, shown.language, origin(request, at, "form"))
     try:
-        await asking.check(session, wanted)
-        if (again := _hesitates(at, shown, form)) is not None:
-            return again
-        if not _is_from_a_page(at, form):
-            return shown.respond(
-                "home.html", await _context(session, at, shown, form, notice="web.form.once_more")
-            )
-        await asking.take(session, at.settings, wanted, at.now())
-    except Invalid as error:
-        faulty = "email" if error.faults else "editions"
-        return shown.respond("home.html", await _context(session, at, shown, form, faulty), 422)
-    return shown.note("inbox")
+        address = addresses.accept(form.email)
+    except Invalid:
+        return shown, Fate.BAD_ADDRESS
+    if not form.editions or not known.issuperset(form.editions):
+        return shown, Fate.NO_EDITION
+    if not form.sure and typos.suggestion(address.typed) is not None:
+        return shown, Fate.DOUBTED
+    if not _is_from_a_page(at, form):
+        return shown, Fate.ONCE_MORE
+    await asking.take(session, at.settings, wanted, at.now())
+    return shown, Fate.KEPT
 
 
 def _blank(request: Request, shown: Pages) -> Form:
@@ -93,11 +119,9 @@ def _is_from_a_page(at: House, form: Form) -> bool:
     return age is not None and timedelta(seconds=at.settings.form_seconds) <= age < STAMP_LIFE
 
 
-def _hesitates(at: House, shown: Pages, form: Form) -> Response | None:
-    """Return the question whether another address was meant, where one looks like a slip of the finger."""
-    meant = None if form.sure else typos.suggestion(form.email.strip())
-    if meant is None:
-        return None
+def _ask_back(at: House, shown: Pages, form: Form) -> Response:
+    """Return the question whether another address was meant, since this one looks like a slip of the finger."""
+    meant = typos.suggestion(form.email.strip())
     context = {"meant": meant, "form": form, "stamp": _stamp(at, form), "action": f"{shown.base}/subscribe"}
     return shown.respond("meant.html", context, private=True)
 

@@ -1,17 +1,21 @@
 """A reader gets an issue at the hour they chose, where they are, and never behind the next issue."""
 
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select, update
 from sqlmodel import col
 
+from app.core import schema
+from app.core.db import Database
 from app.delivery import mailings
 from app.delivery.models import Delivery
 from app.flows import deliver, publish
 from app.subscribers.models import Subscriber
-from tests.world import DAY, START, World, recipients
+from tests.sink import Sink
+from tests.world import DAY, START, World, house_at, recipients
 
 SATURDAY, SUNDAY, MONDAY = (date(2026, 10, day) for day in (24, 25, 26))
 WAITING = 6  # hours until 14:00 in Shanghai, from 08:00
@@ -40,6 +44,21 @@ async def rows(world: World) -> dict[int, Any]:
 
 
 async def test_some_get_it_at_once_and_some_at_their_hour(world: World) -> None:
+    await send_at_hours(world)
+
+
+async def test_postgresql_keeps_their_hours_too(
+    postgres_url: str, tmp_path: Path, empty_database: Path, sink: Sink
+) -> None:
+    db = Database(postgres_url)
+    await schema.upgrade(db)
+    await db.close()
+    async with house_at(tmp_path, empty_database, sink, database_url=postgres_url) as world:
+        await send_at_hours(world)
+
+
+async def send_at_hours(world: World) -> None:
+    """Send to readers with and without an hour, and see each mail at its own."""
     for address, hour, zone in (
         ("any@example.com", None, None),
         ("just@example.com", 7, "Asia/Shanghai"),

@@ -67,6 +67,15 @@ async def test_https_is_held_on_to_where_pages_are_served_by_it(
         assert "127.0.0.1" not in answer.text
 
 
+async def test_the_one_stylesheet_has_at_most_seven_kilobytes_on_its_way(world: World) -> None:
+    found = re.search(r'href="([^"]+/style\.css[^"]*)"', (await world.web.get("/")).text)
+    assert found
+    css = (await world.web.get(found[1])).content
+    assert len(css) <= 7 * 1024
+    assert b"\n" not in css
+    assert b"/*" not in css
+
+
 async def test_head_answers_as_get_does_and_changes_nothing(world: World) -> None:
     paths = [*await all_pages(world), *FILES]
     async with reading.unchanged(world):

@@ -75,6 +75,19 @@ async def test_one_tap_says_why_and_the_last_word_counts(world: World) -> None:
             assert (await world.web.post(f"{url}/why", data={"reason": reason})).status_code == 422
 
 
+async def test_editors_see_how_often_each_reason_was_given(world: World) -> None:
+    readers = [await world.reader(f"r{number}@example.com", "daily") for number in range(4)]
+    await world.deliver(await world.send(await world.issue("daily")))
+    for number, reason in zip(readers, ("often", "often", "content", None), strict=True):
+        out = world.house.composer.link(Purpose.UNSUBSCRIBE, number, 1)
+        await world.web.post(out)
+        if reason:
+            await world.web.post(f"{out}/why", data={"reason": reason})
+    (edition,) = (await world.api.get("/numbers")).json()["editions"]
+    assert (edition["edition"], edition["left"]) == ("daily", 4)
+    assert edition["reasons"] == {"content": 1, "often": 2}
+
+
 async def test_who_never_left_is_not_asked_why(world: World) -> None:
     preferences, out = await reader(world)
     async with reading.unchanged(world):
