@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Table, select, update
+from sqlmodel import col
 
 from app.core import schema
 from app.core.db import Database
@@ -203,7 +204,7 @@ async def test_after_a_hard_bounce_one_confirmation_in_thirty_days_goes_out(hear
         hearing.clock.forward(days=days)
         await reading.ask(hearing, READER)
         async with hearing.db.reading() as session:
-            made.append((await session.scalars(select(Letter.kind))).all().count("confirm"))
+            made.append((await session.scalars(select(col(Letter.kind)))).all().count("confirm"))
     assert made == [1, 1, 1, 2, 2]
 
 
