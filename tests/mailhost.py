@@ -85,6 +85,7 @@ first_valid_gid = 1
 mail_location = maildir:{folder}/mails/%u
 postmaster_address = postmaster@example.com
 auth_mechanisms = plain
+{knows}
 passdb {{
   driver = passwd-file
   args = scheme=PLAIN username_format=%u {folder}/users
@@ -139,6 +140,14 @@ class MailHost:
         place = self.folder / "mails" / user / (f".{folder}" if folder else "")
         return [path for part in ("new", "cur") for path in (place / part).glob("*")]
 
+    def wait_for(self, user: str, count: int) -> None:
+        """Wait until so many mails lie in a user's mailbox."""
+        end = time.monotonic() + PATIENCE
+        while len(self.mails(user)) < count:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{count} mails for {user} did not come")
+            time.sleep(0.05)
+
 
 def require() -> None:
     """Give up where this machine cannot run a mail host."""
@@ -149,15 +158,18 @@ def require() -> None:
 
 
 @contextmanager
-def running(bounces: str, users: list[str]) -> Iterator[MailHost]:
-    """Run both for these users of example.com and of the domain `bounces`; anybody else is refused."""
+def running(bounces: str, users: list[str], knows: str = "") -> Iterator[MailHost]:
+    """Run both for these users of example.com and of the domain `bounces`; anybody else is refused.
+
+    `knows` is what the IMAP server says that it can do, in place of all that it can.
+    """
     require()
     folder = Path(tempfile.mkdtemp(prefix="broadsheet-mx-"))
     folder.chmod(0o755)
     host = MailHost(free_port(), free_port(), folder, folder / "certificate.pem")
     programs: list[subprocess.Popen[bytes]] = []
     try:
-        _write(host, bounces, users)
+        _write(host, bounces, users, f"imap_capability = {knows}" if knows else "")
         for name in ("queue", "data", "mails", "run"):
             (folder / name).mkdir(exist_ok=True)
         shutil.chown(folder / "data", "postfix")
@@ -175,12 +187,12 @@ def running(bounces: str, users: list[str]) -> Iterator[MailHost]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write(host: MailHost, bounces: str, users: list[str]) -> None:
+def _write(host: MailHost, bounces: str, users: list[str], knows: str) -> None:
     made: Certificate = made_certificate(host.folder)
     (host.folder / "postfix").mkdir()
     words = {
         "folder": host.folder, "bounces": bounces, "smtp": host.smtp, "imaps": host.imaps, "lda": LDA,
-        "certificate": made.certificate, "key": made.key,
+        "certificate": made.certificate, "key": made.key, "knows": knows,
     }  # fmt: skip
     (host.folder / "postfix/main.cf").write_text(MAIN_CF.format(**words))
     (host.folder / "postfix/master.cf").write_text(MASTER_CF.format(**words))

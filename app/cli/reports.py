@@ -71,7 +71,7 @@ async def show_numbers(at: House, days: int, as_json: bool) -> None:
     for warning in told["warnings"]:
         click.echo(warning)
     if told["stray"]:
-        click.echo(f"{told['stray']:,} reports are nobody's: `broadsheet reports list --state stray`.")
+        click.echo(f"Reports that are nobody's: {told['stray']:,}; `broadsheet reports list --state stray`.")
 
 
 def _spoken(reasons: dict[str, int]) -> str:

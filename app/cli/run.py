@@ -23,7 +23,7 @@ from app.core.db import Database
 from app.core.errors import BroadsheetError, Misconfigured
 from app.core.jobs import Wake
 from app.edge import House, opening, require_current
-from app.flows import signing
+from app.flows import returns, signing
 from app.flows.compose import Composer
 from app.issues import store
 from app.mail.relay import Relay
@@ -212,10 +212,10 @@ async def _opened(
 
 
 async def _warn(house: House) -> None:
-    """Say what is doubtful about the signatures of our mail; it goes out all the same."""
+    """Say what is doubtful about the signatures of our mail and about hearing of it; it goes out all the same."""
     async with house.db.reading() as session:
         senders = [house.composer.sender(one) for one in await store.editions(session)]
-    for doubt in signing.doubts(house.composer.dkim, senders):
+    for doubt in [*signing.doubts(house.composer.dkim, senders), *returns.doubts(house.settings)]:
         spoken.warning("%s", doubt)
 
 

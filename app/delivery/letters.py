@@ -9,6 +9,9 @@ from sqlmodel import col
 from app.delivery.models import Letter, State, is_waiting
 
 GAP = timedelta(hours=24)  # between two letters of one kind to one reader
+GAP_AFTER_BOUNCE = timedelta(
+    days=30
+)  # between two confirmations to an address that mail came back from for good
 letter: Table = Letter.__table__  # type: ignore[attr-defined]
 
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 RECIPIENTS = 50  # one mail may name; we write one to each reader, so this is plenty
 _FIELD = re.compile(r"[>*|\s]{0,4}([A-Za-z][A-Za-z-]{3,40}):[ \t]{0,9}(.{0,2000})")
-_ADDRESS = re.compile(r"<?([^\s<>()\[\];,:\"'@]{1,64}@[^\s<>()\[\];,:\"'@]{1,255}[^\s<>()\[\];,:\"'@.])>?")
+_SIGNS = (
+    r"\s<>()\[\];,:\"'@：；，、。（）《》＜＞【】“”‘’「」"  # that part an address from the words around it
+)
+_ADDRESS = re.compile(rf"<?([^{_SIGNS}]{{1,64}}@[^{_SIGNS}]{{1,255}}[^{_SIGNS}.])>?")
 _QUOTED = re.compile(r"(\"[^\"\r\n]{1,62}\"@[A-Za-z0-9.-]{1,253})")
 _TYPED = re.compile(r"[A-Za-z0-9-]{1,20} {0,2}; {0,9}")
 _OF_A_RECIPIENT = frozenset(

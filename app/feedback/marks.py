@@ -22,8 +22,11 @@ _FAILED = re.compile(
     r"|fail(?:ed|ure) (?:mail|notice|delivery|notification)|return(?:ed|ing) (?:mail|message|e-?mail|to sender)"
     r"|bounce|non.?delivery|nondeliverable|unzustellbar|non (?:remis|recapitab|distribu)|no (?:se )?(?:pudo )?entreg"
     r"|mail status report|warning: (?:could|message|mail)|rejected (?:mail|message)|user unknown|unknown user"
-    r"|no se ha podido|недостав|не доставлен"
-    r"|退信|退回|无法投递|投递失败|配信(?:できません|不能|エラー)|不達|エラーメール",
+    r"|no se (?:ha podido|puede entregar)|недостав|не доставлен|невозможно доставить"
+    r"|onbestelbaar|niet (?:bezorgd|afgeleverd)|mancat[ao] (?:consegna|recapito)|n.o (?:foi )?(?:poss.vel )?entreg"
+    r"|falha (?:na|de) entrega|niedostarcz|nie mo.na dostarczy|nedoru.iteln|oleverer|kan (?:inte|ikke) levere"
+    r"|teslim edile|k.zbes.thetetlen|반송|(?:전송|배달|발송) ?(?:실패|되지)|送信エラー"
+    r"|退信|退回|(?:无法|無法|未能)(?:投递|送达|投遞|傳遞|送達)|投递失败|投遞失敗|配信(?:できません|不能|エラー)|不達|エラーメール",
     re.IGNORECASE,
 )
 _AWAY = re.compile(

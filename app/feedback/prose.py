@@ -27,7 +27,8 @@ _COPY = re.compile(
 _LEADS = re.compile(r"[\s>*\"'(\[<_-]{0,20}(?:smtp:|rfc822;|to:)? {0,3}<?[^\s<>()\[\];,:\"']{1,64}@")
 _TELLS = re.compile(
     r"deliver|unknown|recipient|rcpt|fail|mail ?box|reach|reject|quota|full\b|not found|addressed|exceed|user|could"
-    r"|wasn.t|does ?n.t|error|invalid|time|name server|defer|refused|\bTo\W|宛|ユーザ|无法|失败|退|收件人",
+    r"|wasn.t|does ?n.t|error|invalid|time|name server|defer|refused|\bTo\W|宛|ユーザ"
+    r"|无法|無法|失败|失敗|退|收\s?件\s?(?:人|者)|수신|받는",
     re.IGNORECASE,
 )
 _OFFICE = re.compile(

@@ -101,7 +101,7 @@ async def _settle(db: Database, composer: Composer, report_id: int, now: datetim
             return False
         if owner.is_sure and await _prove(session, one, owner, now):
             return True
-        who = await session.get(Subscriber, owner.subscriber_id or 0)
+        who = await subscribers.held(session, owner.subscriber_id or 0)
         state = await _act(session, one, owner, who, now) if who else ReportState.NOTED
         await _mark(session, one, state, now, owner, who)
     if state == ReportState.SUPPRESSED and owner.issue_id is not None:
@@ -125,8 +125,7 @@ async def _prove(session: AsyncSession, one: KeptReport, owner: Owner, now: date
 async def _act(
     session: AsyncSession, one: KeptReport, owner: Owner, who: Subscriber, now: datetime
 ) -> ReportState:
-    """Do what a report calls for, and return what became of it."""
-    await subscribers.hold(session, who)
+    """Do what a report calls for, and return what became of it; `who` is held."""
     origin = Origin(f"report:{one.origin}")
     if _is_stale(one, owner, who, now):
         return ReportState.NOTED
@@ -141,7 +140,7 @@ async def _act(
         case (Kind.BOUNCE, Action.SUPPRESS):
             await suppress.by_report(session, who, Reason.BOUNCED, origin, now)
             return ReportState.SUPPRESSED
-        case (Kind.BOUNCE, Action.COUNT) if await _is_worn_out(session, owner, who):
+        case (Kind.BOUNCE, Action.COUNT) if await _is_worn_out(session, one, owner, who):
             await suppress.by_report(session, who, Reason.BOUNCED, origin, now)
             return ReportState.SUPPRESSED
         case (Kind.BOUNCE, Action.COUNT):
@@ -164,9 +163,9 @@ def _is_stale(one: KeptReport, owner: Owner, who: Subscriber, now: datetime) -> 
     return came_back or now - owner.handed_at > policy.LATEST
 
 
-async def _is_worn_out(session: AsyncSession, owner: Owner, who: Subscriber) -> bool:
+async def _is_worn_out(session: AsyncSession, one: KeptReport, owner: Owner, who: Subscriber) -> bool:
     """Tell whether this soft bounce is one too many, from what became of the reader's last issues."""
-    if owner.issue_id is None:
+    if owner.issue_id is None or not policy.is_last_word(one.meaning):
         return False
     came_back = await store.fates(session, who.id or 0)
     came_back.setdefault(owner.issue_id, set()).add(Action.COUNT)

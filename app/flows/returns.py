@@ -56,6 +56,20 @@ async def take_call(
         return await store.keep(session, (provider, verified.id), body, reports, now)
 
 
+def doubts(settings: Settings) -> list[str]:
+    """Return a sentence for each relay whose provider's webhooks cannot be verified, so that they are not let in."""
+    named = [(url.name, url.hook) for url in settings.relay_urls if url.hook]
+    return [
+        f"The relay {name} names hook={hook}, but {_missing(hook)}; its bounces and complaints are not heard."
+        for name, hook in named
+        if hook not in PROVIDERS or not settings.hook(hook)
+    ]
+
+
+def _missing(hook: str) -> str:
+    return f"BROADSHEET_HOOK_{hook.upper()} is not set" if hook in PROVIDERS else "there is no such provider"
+
+
 async def _verified(
     provider: str,
     headers: Mapping[str, str],

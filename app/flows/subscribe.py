@@ -83,9 +83,13 @@ async def owe_letter(
 ) -> bool:
     """Owe a reader a letter, at most one of a kind in 24 hours; False when they have had theirs.
 
-    `more` is what the letter says or leads to beside what all of its kind do.
+    Where mail came back for good, a confirmation goes out once in 30 days. `more` is what the letter says or leads
+    to beside what all of its kind do.
     """
-    if await letters.made_since(session, kind, now - letters.GAP, who.id):
+    since = now - letters.GAP
+    if kind == "confirm" and (bad := await suppression.bounced_at(session, who.address_hash)):
+        since = min(since, max(bad, now - letters.GAP_AFTER_BOUNCE))
+    if await letters.made_since(session, kind, since, who.id):
         return False
     session.add(letter(who, kind, editions, now, more))
     return True

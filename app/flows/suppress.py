@@ -29,7 +29,7 @@ async def by_editor(
     known = accepted(address)
     who = await store.by_key(session, known.key)
     if who is not None:  # held first, as by all who end a reader, so that nobody deadlocks
-        await store.hold(session, who)
+        who = await store.held(session, who.id or 0)
     row = await suppression.add(session, known.hashed(settings.suppression_key), Reason.EDITOR, now)
     row.reason, row.address, row.note = Reason.EDITOR, known.typed, note
     if who is not None:

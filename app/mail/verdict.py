@@ -99,11 +99,14 @@ def judge(reply: Reply, stage: str, provider: str = "", status: str = "") -> Ver
 def judge_report(words: str, provider: str = "", status: str = "") -> Verdict:
     """What a Diagnostic-Code, a webhook's reason or other words of a report mean, and what to do.
 
-    The reply and the stage are looked for in the words. `status` is the report's own, as for `judge`.
+    The reply and the stage are looked for in the words. `status` is the report's own, as for `judge`. Where a
+    connection was lost before a word was said, no server has spoken of us.
     """
-    stage = stage_in(words)
+    reply, stage = reply_in(words), stage_in(words)
+    if not reply.code and stage in ("connect", "ehlo"):
+        stage = REPORT
     stages = {REPORT, ALONE} if stage == REPORT else {REPORT, stage, f"{REPORT}-{stage}"}
-    return _judged(_case(reply_in(words), frozenset(stages), provider, status))
+    return _judged(_case(reply, frozenset(stages), provider, status))
 
 
 def _judged(case: Case) -> Verdict:

@@ -45,6 +45,12 @@ async def get(session: AsyncSession, subscriber_id: int) -> Subscriber:
     return found
 
 
+async def held(session: AsyncSession, subscriber_id: int) -> Subscriber | None:
+    """Return a subscriber as they are now, held until our transaction ends; None where nobody is there (any more)."""
+    which = select_model(Subscriber).where(Subscriber.id == subscriber_id).with_for_update()
+    return (await session.scalars(which.execution_options(populate_existing=True))).first()
+
+
 async def hold(session: AsyncSession, who: Subscriber) -> None:
     """Let no other transaction change this subscriber until ours ends, and see them as they are now."""
     await session.refresh(who, with_for_update=True)

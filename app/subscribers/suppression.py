@@ -40,6 +40,12 @@ async def find(session: AsyncSession, address_hash: bytes) -> Suppression | None
     ).first()
 
 
+async def bounced_at(session: AsyncSession, address_hash: bytes) -> datetime | None:
+    """Return since when mail to an address comes back for good; None where it does not, as far as is known."""
+    stands = await find(session, address_hash)
+    return stands.since if stands is not None and stands.reason == Reason.BOUNCED else None
+
+
 async def may_ask(session: AsyncSession, address_hash: bytes, now: datetime) -> bool:
     """Tell whether an address may be asked by mail if it wants to be a reader."""
     stands = await find(session, address_hash)

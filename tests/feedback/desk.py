@@ -82,7 +82,40 @@ async def why(world: World, issue_id: int, address: str = READER) -> str:
     return sentence
 
 
-def returned(to: str, status: str = "5.1.1", said: str = "550 5.1.1 no such user here") -> bytes:
+def complaint(to: str) -> bytes:
+    """Return a complaint as a provider passes it on (RFC 5965), about the mail with the return path `to`."""
+    return f"""From: feedback@provider.example
+To: {to}
+Subject: FW: an issue
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=feedback-report; boundary="b"
+
+--b
+Content-Type: text/plain
+
+This is a report of a mail that a user called spam.
+
+--b
+Content-Type: message/feedback-report
+
+Feedback-Type: abuse
+User-Agent: Provider/1.0
+Version: 1
+
+--b
+Content-Type: text/rfc822-headers
+
+From: daily@broadsheet.example
+To: {READER}
+Subject: an issue
+
+--b--
+""".replace("\n", "\r\n").encode()
+
+
+def returned(
+    to: str, status: str = "5.1.1", said: str = "550 5.1.1 no such user here", action: str = "failed"
+) -> bytes:
     """Return a bounce as a mail server writes it (RFC 3464) to the address `to`."""
     return f"""Return-Path: <>
 Delivered-To: {to}
@@ -104,7 +137,7 @@ Content-Type: message/delivery-status
 Reporting-MTA: dns; mx.example.com
 
 Final-Recipient: rfc822; {READER}
-Action: failed
+Action: {action}
 Status: {status}
 Diagnostic-Code: smtp; {said}
 

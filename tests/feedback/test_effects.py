@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Table, select, update
+from sqlmodel import col
 
 from app.core import schema
 from app.core.db import Database
 from app.delivery import mailings
-from app.delivery.models import Delivery
+from app.delivery.models import Delivery, Letter
 from app.feedback import store
 from app.feedback.models import KeptReport, ReportState
 from app.feedback.report import Action, Kind, Report
@@ -24,6 +25,7 @@ from tests import sink as sinking
 from tests.feedback import desk
 from tests.feedback.desk import BOUNCES, READER
 from tests.sink import Sink
+from tests.web import reading
 from tests.world import World, house_at
 
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
@@ -104,6 +106,19 @@ async def test_three_full_mailboxes_within_a_week_are_not_enough(hearing: World)
     assert await desk.standing(hearing) == ("active", None)
 
 
+async def test_a_notice_of_delay_counts_and_is_never_the_one_that_ends_a_reader(hearing: World) -> None:
+    late = {"status": "4.4.1", "said": "connection timed out", "action": "delayed"}
+    for days in (0, 4, 8, 12):
+        await desk.sent(hearing, *([READER] if not days else []), days=days)
+        await comes_back(hearing, path_of_last(hearing), **late)
+        hearing.clock.forward(days=4)
+    assert {one.meaning for one in await desk.reports(hearing)} == {"delayed"}
+    assert await desk.states(hearing) == ["counted"] * 4
+    assert await desk.standing(hearing) == ("active", None)
+    await comes_back(hearing, path_of_last(hearing), status="4.4.7", said="delivery time expired")
+    assert await desk.standing(hearing) == ("ended", "bounced")
+
+
 async def test_a_mail_that_came_through_between_begins_the_count_anew(hearing: World) -> None:
     for days in (0, 4, 8, 12):
         await desk.sent(hearing, *([READER] if not days else []), days=days)
@@ -171,10 +186,26 @@ async def test_a_mail_to_the_unsubscribe_address_leaves_that_edition(hearing: Wo
 
 
 async def test_a_returned_letter_is_known_too(hearing: World) -> None:
-    await hearing.web.post("/subscribe", data={"email": READER, "editions": "daily", "language": "zh"})
+    await reading.ask(hearing, READER)
     mails = await hearing.letters(1)
     await comes_back(hearing, mails[0].sender)
     assert await desk.standing(hearing) == ("ended", "bounced")
+
+
+async def test_after_a_hard_bounce_one_confirmation_in_thirty_days_goes_out(hearing: World) -> None:
+    await desk.sent(hearing, READER)
+    await comes_back(hearing, path_of_last(hearing))
+    hearing.clock.forward(days=2)
+    await reading.ask(hearing, READER)
+    mails = await hearing.letters(len(hearing.sink.mails) + 1)
+    await comes_back(hearing, mails[-1].sender)
+    made = []
+    for days in (2, 2, 25, 2, 2):  # until the days 4, 6, 31, 33 and 35 after the first bounce
+        hearing.clock.forward(days=days)
+        await reading.ask(hearing, READER)
+        async with hearing.db.reading() as session:
+            made.append((await session.scalars(select(col(Letter.kind)))).all().count("confirm"))
+    assert made == [1, 1, 1, 2, 2]
 
 
 async def test_a_relay_that_refuses_an_unknown_user_at_once_ends_the_reader(hearing: World) -> None:
@@ -297,7 +328,8 @@ async def test_reports_readers_editors_and_timers_at_once_end_all_and_nobody_wai
 
 async def _leaves(world: World, address: str) -> None:
     async with world.db.transaction() as session:
-        if (who := await subscribers.by_key(session, address)) is not None:
+        who = await subscribers.by_key(session, address)
+        if who is not None and await subscribers.held(session, who.id or 0) is not None:
             await subscribe.leave(session, who, None, Origin("test"), world.clock())
 
 

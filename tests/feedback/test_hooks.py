@@ -10,9 +10,11 @@ import pytest
 from app.core.errors import Forbidden, Unavailable
 from app.feedback.fetching import Documents, load_by_https
 from app.feedback.providers import PROVIDERS
+from app.flows import returns
 from app.main import LARGER
 from tests.feedback import desk, hooks
 from tests.feedback.desk import READER
+from tests.programs import Shop, stopped
 from tests.sink import Sink
 from tests.world import World, house_at
 
@@ -108,6 +110,54 @@ async def test_a_mail_is_known_by_the_relay_s_own_id(open_world: World) -> None:
     await desk.post(open_world, "sendgrid", [changed])
     await desk.act(open_world)
     assert await desk.standing(open_world) == ("ended", "bounced")
+
+
+async def test_our_message_id_is_believed_before_the_relay_s_id_and_that_before_the_address(
+    open_world: World,
+) -> None:
+    await desk.sent(open_world, READER, "wei@example.com", "mei@example.com")
+    rows = (await open_world.api.get("/mailings/1/deliveries")).json()["items"]
+    ids = {one["address"]: one["relay_id"] for one in rows}
+    (first,) = [mail for mail in open_world.sink.mails if mail.recipient == READER]
+    message_id = first.data.decode().partition("Message-ID: ")[2].split()[0]
+    event = hooks.payload("sendgrid", "hard_bounce")[0][0] | {"email": "mei@example.com"}
+    by_relay = event | {"sg_message_id": f"{ids['wei@example.com']}.filter1.2"}
+    for place, (each, ended) in enumerate(
+        [
+            (by_relay | {"smtp-id": message_id}, READER),
+            (by_relay | {"smtp-id": ""}, "wei@example.com"),
+            (event | {"smtp-id": "", "sg_message_id": "unknown.1"}, "mei@example.com"),
+        ]
+    ):
+        assert await desk.post(open_world, "sendgrid", [each], str(place)) == 200
+        await desk.act(open_world)
+        assert (await desk.barred(open_world))[-1] == (ended, "bounced")
+
+
+@pytest.mark.parametrize(
+    ("relay", "given", "said"),
+    [
+        ("hook=sendgrid", {}, ["BROADSHEET_HOOK_SENDGRID is not set"]),
+        ("hook=ses", {"hook_ses": hooks.TOPIC}, []),
+        ("connections=5", {}, []),
+    ],
+)
+async def test_a_relay_whose_provider_has_no_secret_is_warned_of(
+    tmp_path: Path, empty_database: Path, sink: Sink, relay: str, given: dict[str, str], said: list[str]
+) -> None:
+    relays = f"smtp+plain://127.0.0.1:{sink.port}?{relay}"
+    async with house_at(tmp_path, empty_database, sink, relays=relays, **given) as world:
+        doubts = returns.doubts(world.house.settings)
+    assert len(doubts) == len(said)
+    assert all(words in doubt for words, doubt in zip(said, doubts, strict=True))
+
+
+def test_the_start_says_that_webhooks_are_not_heard(shop: Shop, sink: Sink) -> None:
+    relays = f"smtp+plain://127.0.0.1:{sink.port}?hook=brevo"
+    program, _ = shop.serve("serve", BROADSHEET_RELAYS=relays)
+    code, _, said = stopped(program)
+    assert code == 0
+    assert f"The relay 127.0.0.1:{sink.port} names hook=brevo, but BROADSHEET_HOOK_BREVO is not set" in said
 
 
 async def test_a_message_id_that_we_did_not_sign_places_nothing(open_world: World) -> None:
