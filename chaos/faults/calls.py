@@ -27,6 +27,7 @@ POISON = (
     "two words@example.com", "line\u2028end@example.com", "broken\r\nRCPT TO:<victim@example.com>",
     "a@example.com>,<b@example.com", "nobody", "a@exa\u2028mple.com", "x" * 240 + "@e.example",
 )  # fmt: skip
+BREAKS = 3  # connections that one mail breaks; in the end each costs the relay a minute
 LATE = 5.0  # seconds for which what was claimed before somebody left may still be on its way
 Act = tuple[str, Callable[[], httpx.Response]]  # whom it takes out of the mailing (nobody: ""), and the call
 ISSUE_HEADERS = {"content-type": "text/plain"}
@@ -67,8 +68,13 @@ def poisoned(scene: Scene) -> None:
         change(scene, who, address)
     breaker = scene.readers[whom[-1]]
 
+    broken = 0
+
     def script(event: Event) -> Action | None:
-        return reset() if event.stage == "body" and event.recipient == breaker else None
+        nonlocal broken
+        hit = event.stage == "body" and event.recipient == breaker and broken < BREAKS
+        broken += hit
+        return reset() if hit else None
 
     scene.sink.script = script
     with scene.serving() as (_, api):
@@ -84,7 +90,7 @@ def poisoned(scene: Scene) -> None:
     worker.stop()
     sent, failed, expired = (scene.count(state) for state in ("sent", "failed", "expired"))
     scene.note(f"{sent} sent, {failed} failed, {expired} expired")
-    if (sent, failed, expired) != (len(scene.readers) - len(POISON) - 1, len(POISON), 1):
+    if (sent, failed, expired) != (len(scene.readers) - len(POISON), len(POISON), 0):
         raise Broken("one bad row stopped another")
     if scene.place.one("SELECT count(*) FROM delivery WHERE state = 'failed' AND reason IS NULL"):
         raise Broken("a failed row has no reason")

@@ -38,7 +38,7 @@ def moved(scene: Scene) -> None:
 
 
 def restored(scene: Scene) -> None:
-    """Start a worker on a copy of two days later: it must wait to be told."""
+    """Start a worker on a copy twelve hours later: it must wait to be told."""
     copy, name = scene.place.folder / "copy.db", f"copy_{os.getpid()}"
     url = f"sqlite:///{copy}"
     if scene.is_sqlite:
@@ -47,17 +47,17 @@ def restored(scene: Scene) -> None:
         assert scene.server is not None
         url = scene.server.copy(scene.place.url.rpartition("/")[2], name)
     came = scene.came
-    scene.forward(2 * 86_400)
+    scene.forward(12 * 3_600)
     worker = scene.worker(BROADSHEET_DATABASE_URL=url)
     time.sleep(8)
     worker.stop()
-    scene.forward(-2 * 86_400)
+    scene.forward(-12 * 3_600)
     (state, problem), *_ = scene.place.rows("SELECT state, problem FROM mailing", url)
     if scene.server is not None and not scene.is_sqlite:
         scene.server.drop(name)
     if scene.came != came:
         raise Broken(f"a restored copy sent {scene.came - came} mails by itself")
-    scene.note(f"the copy of two days ago: {state}, {str(problem)[:50]}")
+    scene.note(f"the copy of twelve hours ago: {state}, {str(problem)[:50]}")
     if state != "paused":
         raise Broken(f"a restored copy is {state}, not paused")
 
