@@ -127,9 +127,8 @@ class Database:
     async def perform(self, story: Story[Found]) -> Found:
         """Run what is written for a session, committed when this returns, and undone alone when it raises.
 
-        On SQLite it runs where `work` does, and stories that come at once share a transaction, for a commit costs
-        more than they do. A story may wait for nothing but its session, nor ask it for its connection. One who is
-        cancelled here may have done it all the same. Raises Unavailable as `transaction` does.
+        On SQLite it runs where `work` does, and stories that come at once share a transaction. A story may wait for
+        nothing but its session. One who is cancelled here may have done it all the same. Raises Unavailable, too.
         """
         if self._writer is None or self._bench is None:
             async with self.transaction() as session:
