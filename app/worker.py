@@ -59,6 +59,7 @@ class Worker:
     async def run(self, stop: asyncio.Event, name: str) -> None:
         """Register under `name`, deliver until `stop` is set, finish what is open, and sign off."""
         async with self.db.transaction() as session:
+            await publish.pause_stale(session, await workers.last_at_work(session), self.now())
             self.id = await workers.register(session, name, self.now())
         self.dispatch.worker_id = self.id
         self._beaten()

@@ -9,7 +9,7 @@ from sqlalchemy import Table, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
-from app.core.db import moment
+from app.core.db import UTCDateTime, moment
 from app.delivery import ledger
 from app.delivery.models import Worker
 
@@ -55,6 +55,12 @@ async def last_seen(session: AsyncSession) -> datetime | None:
     """Return when any worker that has not signed off was last seen."""
     found = select(func.max(col(Worker.seen_at))).where(col(Worker.stopped_at).is_(None))
     return (await session.execute(found)).scalar()
+
+
+async def last_at_work(session: AsyncSession) -> datetime | None:
+    """Return when any worker at all was last seen, whether it has signed off or not."""
+    last = func.max(func.coalesce(worker.c.stopped_at, worker.c.seen_at), type_=UTCDateTime())
+    return (await session.execute(select(last))).scalar()
 
 
 async def _bury(session: AsyncSession, dead: list[int], now: datetime) -> int:

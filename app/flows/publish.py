@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 OVERDUE = "overdue: it should have gone at {at:%Y-%m-%d %H:%M} UTC; resume it to send it now, or cancel it"
 
+STALE = "no worker since {last:%Y-%m-%d %H:%M} UTC; resume it if this is no restored copy, or cancel it"
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -111,6 +113,16 @@ async def begin_due(session: AsyncSession, now: datetime) -> None:
         issue = await store.issue(session, mailing.issue_id)
         await store.hold(session, issue)  # the issue before its mailing, everywhere: so nobody deadlocks
         await _begin(session, issue, mailing, now)
+
+
+async def pause_stale(session: AsyncSession, last: datetime | None, now: datetime) -> None:
+    """Pause what is under way if nobody has been at work since `last`, for longer than it may be late.
+
+    So a restored copy of the database sends nothing by itself, and nor does a worker that was off too long.
+    """
+    for mailing in await mailings.under_way(session):
+        if last is not None and now - last > timedelta(seconds=mailing.max_lateness):
+            await mailings.pause(session, mailing.id or 0, STALE.format(last=last))
 
 
 async def _begin(session: AsyncSession, issue: Issue, mailing: Mailing, now: datetime) -> None:

@@ -1,0 +1,45 @@
+"""A mailing that nobody has worked on for too long asks first: the database may be a restored copy."""
+
+import asyncio
+
+import pytest
+
+from tests.crowd import accounts, crowd
+from tests.sink import at, delay
+from tests.world import World
+
+
+async def interrupted(world: World, hours: float) -> tuple[int, list[str]]:
+    """Stop a worker in the middle of a mailing and let so many hours pass; returns the mailing and its readers."""
+    readers = await crowd(world, 40)
+    world.sink.script = at("dot", delay(0.05))
+    mailing = await world.send(await world.issue())
+    async with world.working(), asyncio.timeout(30):
+        while len(world.sink.mails) < 5:
+            await asyncio.sleep(0.01)
+    assert (await world.mailing(mailing))["owed"]
+    world.clock.forward(hours=hours)
+    return mailing, readers
+
+
+async def test_a_mailing_that_stood_still_for_longer_than_it_may_be_late_asks_and_then_goes_on(
+    world: World,
+) -> None:
+    mailing, readers = await interrupted(world, hours=7)
+    had = len(world.sink.mails)
+    async with world.working():
+        await world.until(mailing, "paused")
+        shown = await world.mailing(mailing)
+        assert "no worker since" in shown["problem"]
+        assert len(world.sink.mails) == had
+        await world.api.post(f"/mailings/{mailing}/resume")
+        await world.until(mailing)
+    assert await accounts(world, mailing, readers) == (0, 0)
+
+
+@pytest.mark.parametrize("hours", [0, 5])
+async def test_a_shorter_pause_needs_nobody(world: World, hours: float) -> None:
+    mailing, readers = await interrupted(world, hours)
+    async with world.working():
+        await world.until(mailing)
+    assert await accounts(world, mailing, readers) == (0, 0)
