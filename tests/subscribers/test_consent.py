@@ -115,6 +115,7 @@ async def test_the_hash_of_a_network_cannot_be_made_without_the_key(world: World
 
 async def test_asking_twice_is_proved_twice_and_confirming_once(world: World) -> None:
     await ask(world, "r@example.com", "daily")
+    await world.letters(1)
     await ask_and_confirm(world, "other@example.com")
     await ask(world, "r@example.com", "weekly")
     assert [(event.kind, event.editions) for event in await events(world, "r@example.com")] == [
