@@ -30,7 +30,14 @@ async def look(
         document = await asyncio.to_thread(sources.parse, text.source, text.format)
         around = await surroundings(session, issue, edition, text.language, document)
         proof = await pull(session, composer, issue, text)
-        parts = await asyncio.to_thread(_parts, composer, issue, proof, now)
+        try:
+            parts = await asyncio.to_thread(_parts, composer, issue, proof, now)
+        except ValueError as error:  # a sender or a name that no message can carry
+            fault = Fault(
+                f"The mail cannot be written: {error}. Correct the edition's sender.", field="message"
+            )
+            found["errors"].append(_shown(text.language, fault))
+            continue
         errors = await asyncio.to_thread(preflight.errors_of, document, parts, (MANAGE, UNSUBSCRIBE))
         warnings = preflight.look_over(document, around) + preflight.warnings_of(parts, around)
         found["errors"] += [_shown(text.language, fault) for fault in errors]

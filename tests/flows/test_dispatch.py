@@ -88,7 +88,9 @@ async def test_a_mailing_that_cannot_be_composed_pauses_and_no_other_waits_for_i
     async with world.db.transaction() as session:
         broken = update(Edition).where(Edition.slug == "daily").values(sender="no address")  # type: ignore[arg-type]
         await session.execute(broken)
-    bad, good = await world.send(await world.issue()), await world.send(await world.issue("weekly"))
+    bad = await world.issue()
+    assert (await world.api.post(f"/issues/{bad}/send")).status_code == 422
+    bad, good = await world.send(bad, force=True), await world.send(await world.issue("weekly"))
     async with world.working():
         await world.until(good)
         shown = await world.until(bad, "paused")
