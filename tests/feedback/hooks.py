@@ -110,10 +110,15 @@ def _ses(content: Any, now: datetime, number: str) -> Posted:
     return sns(note(content, now, number))
 
 
+def has_id(event: Any) -> bool:
+    """Tell whether a thing that should be an event has SendGrid's id; garbled ones need not."""
+    return isinstance(event, dict) and "sg_event_id" in event
+
+
 def _sendgrid(content: Any, now: datetime, number: str) -> Posted:
     if isinstance(content, list):
         content = [
-            each | {"sg_event_id": f"{each['sg_event_id']}-{number}"} if isinstance(each, dict) else each
+            each | {"sg_event_id": f"{each['sg_event_id']}-{number}"} if has_id(each) else each
             for each in content
         ]
     body = json.dumps(content).encode() + b"\r\n"
