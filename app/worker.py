@@ -12,7 +12,7 @@ from pathlib import Path
 from app.core import jobs
 from app.core.clock import clock
 from app.core.db import Database
-from app.core.errors import BroadsheetError, Misconfigured, Unavailable
+from app.core.errors import BroadsheetError, Misconfigured
 from app.core.jobs import Ear, Wake
 from app.core.relay_url import RelayUrl
 from app.delivery import books, mailings, workers
@@ -65,10 +65,10 @@ class Worker:
         self._beaten()
         loops: list[Callable[[], Awaitable[None]]] = [
             self.dispatch.write,
-            lambda: self._every(TICK, self.dispatch.look, self.wake.ear()),
-            lambda: self._every(TICK, self.report, self.wake.ear()),
-            lambda: self._every(BEAT, self.beat, self._pulse),
-            lambda: self._every(TICK, self.watch.step, Ear()),
+            lambda: jobs.every(TICK, self.dispatch.look, self._over, self.wake.ear()),
+            lambda: jobs.every(TICK, self.report, self._over, self.wake.ear()),
+            lambda: jobs.every(BEAT, self.beat, self._over, self._pulse),
+            lambda: jobs.every(TICK, self.watch.step, self._over, Ear()),
             lambda: jobs.engine(self.db.url, self.wake).run(self._jobs(), self._over),
         ]
         sends: list[Callable[[], Awaitable[None]]] = []
@@ -182,15 +182,6 @@ class Worker:
         self._over.set()
         self._pulse.call()
         self.wake.call()
-
-    async def _every(self, seconds: float, step: Callable[[], Awaitable[None]], ear: Ear) -> None:
-        """Run a step when called, and every so many seconds, until the worker stops."""
-        while not self._over.is_set():
-            try:
-                await step()
-            except Unavailable as error:
-                log.error("%s", error.detail)
-            await ear.wait(seconds)
 
 
 def safely(job: jobs.Job) -> jobs.Job:

@@ -82,6 +82,16 @@ def engine(url: str, wake: Wake) -> "Timers | Queue":
     return Queue(url) if make_url(url).get_backend_name() == "postgresql" else Timers(wake)
 
 
+async def every(seconds: float, job: Job, stop: asyncio.Event, ear: Ear) -> None:
+    """Do a job when called, and every so many seconds, until `stop` is set; a database that is away is only logged."""
+    while not stop.is_set():
+        try:
+            await job()
+        except Unavailable as error:
+            log.error("%s", error.detail)
+        await ear.wait(seconds)
+
+
 class Timers:
     """Every job each second, and at once when this process owes something to somebody."""
 
@@ -90,12 +100,7 @@ class Timers:
 
     async def run(self, jobs: Mapping[str, Job], stop: asyncio.Event) -> None:
         """Run the jobs until `stop` is set and each has come to its end."""
-        await asyncio.gather(*(self._repeat(job, stop, self._wake.ear()) for job in jobs.values()))
-
-    async def _repeat(self, job: Job, stop: asyncio.Event, ear: Ear) -> None:
-        while not stop.is_set():
-            await job()
-            await ear.wait(TICK)
+        await asyncio.gather(*(every(TICK, job, stop, self._wake.ear()) for job in jobs.values()))
 
 
 class Queue:

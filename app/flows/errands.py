@@ -12,7 +12,7 @@ from app.core.config import Settings
 from app.core.errors import Conflict, Fault, Invalid
 from app.delivery import letters
 from app.delivery.models import Delivery, Letter
-from app.flows import readers, subscribe
+from app.flows import readers, writing
 from app.issues import store as issues
 from app.issues.models import Edition, Issue
 from app.subscribers import addresses, asks, errands, store, suppression
@@ -31,7 +31,7 @@ async def mail(session: AsyncSession, who: Subscriber, kind: Kind, now: datetime
         return
     number = await errands.add(session, who.id or 0, kind, now)
     more = {"action": "errand", "errand": number}
-    session.add(subscribe.letter(who, kind, await _editions(session, who), now, more))
+    session.add(writing.letter(who, kind, await _editions(session, who), now, more))
 
 
 async def name_address(
@@ -53,10 +53,10 @@ async def name_address(
     editions = await _editions(session, who)
     other = await store.by_key(session, new.key)
     if other is not None and other.state in READERS:
-        await subscribe.owe_letter(session, other, "manage", editions, now)
+        await writing.owe(session, other, "manage", editions, now)
         return
     number = await errands.add(session, who.id or 0, Kind.MOVE, now, new.typed)
-    letter = subscribe.letter(who, Kind.MOVE, editions, now, {"action": "errand", "errand": number})
+    letter = writing.letter(who, Kind.MOVE, editions, now, {"action": "errand", "errand": number})
     letter.address = new.typed
     session.add(letter)
 
@@ -81,7 +81,7 @@ async def move(
     await errands.drop(session, who.id or 0)
     store.note(session, who, "moved", origin, now)
     told = {"action": "home", "words": {"address": addresses.masked(new.typed)}}
-    letter = subscribe.letter(who, "moved", await _editions(session, who), now, told)
+    letter = writing.letter(who, "moved", await _editions(session, who), now, told)
     letter.address = old
     session.add(letter)
 

@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core import i18n
-from app.delivery import letters
-from app.delivery.models import Letter
+from app.flows import writing
 from app.issues import cadence, store
 from app.issues.models import Edition
 from app.subscribers import store as readers
@@ -70,19 +69,6 @@ async def _owe(
     now: datetime,
 ) -> None:
     """Owe a letter from the first of the editions, at most one of a kind in 24 hours."""
-    if await letters.made_since(session, kind, now - letters.GAP, who.id):
-        return
     first = editions[0]
-    data = {
-        "editions": [one.name for one in editions],
-        "accent": first.accent,
-        "accent_dark": first.accent_dark,
-        "slug": first.slug,
-        "sender": first.sender,
-        "sender_name": first.sender_name or first.name,
-        "said": said,
-    }
-    session.add(
-        Letter(kind=kind, address=who.address, subscriber_id=who.id, language=who.language, data=data,
-               created_at=now, due_at=now)
-    )  # fmt: skip
+    sender = {"slug": first.slug, "sender": first.sender, "sender_name": first.sender_name or first.name}
+    await writing.owe(session, who, kind, editions, now, sender | {"said": said})

@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.errors import Fault
 from app.delivery import ledger
-from app.flows import subscribe
+from app.flows import subscribe, writing
 from app.issues.models import Edition
 from app.subscribers import bulk, store
 from app.subscribers.consent import Reason, State
@@ -50,7 +50,7 @@ async def _ask(
     readers = await store.by_keys(session, [one.address.key for one in rows])
     for one in rows:
         wanted = [each for each in editions if each.slug in bulk.choice(one, plan)]
-        await subscribe.owe_letter(session, readers[one.address.key], "confirm", wanted, now)
+        await writing.owe(session, readers[one.address.key], "confirm", wanted, now)
 
 
 async def _change(

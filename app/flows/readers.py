@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.config import Settings
 from app.core.errors import Conflict, Fault, Invalid, NotFound
-from app.flows import subscribe
+from app.flows import subscribe, writing
 from app.issues import store as issues
 from app.subscribers import addresses, store, suppression
 from app.subscribers.consent import State
@@ -76,7 +76,7 @@ async def add(
     who.name = cells.clean(name)
     await store.choose(session, who.id or 0, [one.id or 0 for one in wanted], now)
     if confirm:
-        await subscribe.owe_letter(session, who, "confirm", wanted, now)
+        await writing.owe(session, who, "confirm", wanted, now)
     else:
         await subscribe.admit(session, who, request.origin, now)
         store.note(session, who, "added", request.origin, now, " ".join(one.slug for one in wanted))
@@ -158,5 +158,5 @@ async def ask_again(session: AsyncSession, who: Subscriber, now: datetime) -> No
     wanted = [one for one in await issues.editions(session) if one.id in chosen]
     if not wanted:
         raise Conflict("The reader has chosen no edition; give them one first.")
-    if not await subscribe.owe_letter(session, who, "confirm", wanted, now):
+    if not await writing.owe(session, who, "confirm", wanted, now):
         raise Conflict("The reader was asked less than 24 hours ago.")

@@ -10,7 +10,7 @@ from sqlmodel import col
 
 from app.core.db import Database
 from app.core.errors import Conflict, Invalid
-from app.flows import subscribe
+from app.flows import subscribe, writing
 from app.flows.compose import Composer
 from app.issues import store as issues
 from app.issues.models import Edition, Issue
@@ -118,7 +118,7 @@ async def _return(session: AsyncSession, composer: Composer, who: Subscriber, no
             [f"{issue.date} {edition.label}", subject, composer.url(f"/archive/{edition.slug}/{issue.date}")]
             for issue, edition, subject in missed
         ]
-        await subscribe.owe_letter(session, who, "back", editions, now, {"missed": said})
+        await writing.owe(session, who, "back", editions, now, {"missed": said})
     who.state, who.paused_at, who.paused_until = State.ACTIVE, None, None
     store.note(session, who, "resumed", Origin("pause"), now)
 

@@ -1,6 +1,6 @@
 """A reader asks, confirms or says it was not them, changes what they get, and leaves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,11 +12,10 @@ from sqlmodel import col
 from app.core.config import Settings
 from app.core.errors import Conflict, Invalid
 from app.delivery import ledger, letters, mailings
-from app.delivery.models import Letter
 from app.delivery.models import State as Waiting
-from app.flows import greetings
+from app.flows import greetings, writing
 from app.issues import store as issues
-from app.issues.models import Edition, Issue
+from app.issues.models import Issue
 from app.subscribers import addresses, asks, consent, store, suppression
 from app.subscribers.consent import Reason
 from app.subscribers.consent import State as Consent
@@ -64,52 +63,13 @@ async def ask(
         who = await store.add(session, address, address_hash, request.language, request.origin.source, now)
     await store.hold(session, who)
     if who.state in (Consent.ACTIVE, Consent.PAUSED):
-        return may_write and await owe_letter(session, who, "manage", wanted, now)
+        return may_write and await writing.owe(session, who, "manage", wanted, now)
     # The reason stays until they confirm: whoever typed the address need not be its owner.
     who.state, who.language = Consent.PENDING, request.language
     ids = [one.id or 0 for one in wanted]
     await store.choose(session, who.id or 0, ids, now)
     store.note(session, who, "asked", request.origin, now, " ".join(one.slug for one in wanted))
-    return may_write and await owe_letter(session, who, "confirm", wanted, now)
-
-
-async def owe_letter(
-    session: AsyncSession,
-    who: Subscriber,
-    kind: str,
-    editions: Sequence[Edition],
-    now: datetime,
-    more: Mapping[str, Any] | None = None,
-) -> bool:
-    """Owe a reader a letter, at most one of a kind in 24 hours; False when they have had theirs.
-
-    Where mail came back for good, a confirmation goes out once in 30 days. `more` is what the letter says or leads
-    to beside what all of its kind do.
-    """
-    since = now - letters.GAP
-    if kind == "confirm" and (bad := await suppression.bounced_at(session, who.address_hash)):
-        since = min(since, max(bad, now - letters.GAP_AFTER_BOUNCE))
-    if await letters.made_since(session, kind, since, who.id):
-        return False
-    session.add(letter(who, kind, editions, now, more))
-    return True
-
-
-def letter(
-    who: Subscriber, kind: str, editions: Sequence[Edition], now: datetime, more: Mapping[str, Any] | None
-) -> Letter:
-    """Return a letter to a reader, in the colours of the first of `editions`."""
-    first = editions[0]
-    data = {
-        "editions": [one.name for one in editions],
-        "accent": first.accent,
-        "accent_dark": first.accent_dark,
-        "action": "confirm" if kind == "confirm" else "preferences",
-    }
-    return Letter(
-        kind=kind, address=who.address, subscriber_id=who.id, language=who.language, data=data | dict(more or {}),
-        created_at=now, due_at=now,
-    )  # fmt: skip
+    return may_write and await writing.owe(session, who, "confirm", wanted, now)
 
 
 async def confirm(session: AsyncSession, subscriber_id: int, origin: Origin, now: datetime) -> Subscriber:
@@ -160,7 +120,7 @@ async def ask_again(session: AsyncSession, settings: Settings, who: Subscriber, 
     wanted = [one for one in await issues.editions(session) if one.id in chosen]
     if who.state != Consent.PENDING or not wanted or not await asks.may_write(session, settings, digest, now):
         return
-    if await owe_letter(session, who, "confirm", wanted, now):
+    if await writing.owe(session, who, "confirm", wanted, now):
         asks.note_written(session, digest, now)
 
 

@@ -34,9 +34,7 @@ def parse(
     now: datetime,  # noqa: ARG001 (nothing here says when it was signed)
 ) -> Call:
     """Let a call in and return what it says; raise Unauthorized or Invalid."""
-    call.require_login(headers, config.secrets)
-    event = call.read_object(body)
-    return Call(hashlib.sha256(body).hexdigest(), (_report(event),))
+    return call.unsigned(headers, body, config, _report)
 
 
 def _report(event: dict[str, Any]) -> Report:
@@ -53,7 +51,4 @@ def _report(event: dict[str, Any]) -> Report:
         "happened_at": when,
         "origin": ORIGIN,
     }
-    meant = EVENTS.get(what, Kind.OTHER)
-    if isinstance(meant, Says):
-        return call.bounce(meant, words, **known)
-    return call.plain(meant, words or what, **known)
+    return call.report(EVENTS.get(what, Kind.OTHER), words, what, **known)

@@ -1,10 +1,11 @@
 """What the providers' files share: a verified call, how it is refused, and how a bounce is judged."""
 
+import hashlib
 import hmac
 import json
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
@@ -56,6 +57,13 @@ class Says(Enum):
     OURS = auto()  # it is about our mail or our name, never about the reader
 
 
+def report(meant: Says | Kind, words: str, otherwise: str, *, status: str = "", **known: Any) -> Report:
+    """What an event means, as a Report: a bounce judged by its `words`, anything else told by them or `otherwise`."""
+    if isinstance(meant, Says):
+        return bounce(meant, words, status=status, **known)
+    return plain(meant, words or otherwise, **known)
+
+
 def bounce(says: Says, words: str, *, status: str = "", **known: Any) -> Report:
     """One bounce as a Report, judged by the table of verdicts within what the provider says.
 
@@ -96,6 +104,14 @@ def _weighed(says: Says, found: verdict.Verdict) -> tuple[Action, str]:
 
 
 # -- reading
+
+
+def unsigned(
+    headers: Mapping[str, str], body: bytes, config: Config, report: Callable[[dict[str, Any]], Report]
+) -> Call:
+    """The call of a provider that signs nothing: its login is checked, and the same body is one call."""
+    require_login(headers, config.secrets)
+    return Call(hashlib.sha256(body).hexdigest(), (report(read_object(body)),))
 
 
 def read(body: bytes) -> Any:

@@ -66,10 +66,7 @@ def _report(event: dict[str, Any], token: str | None) -> Report:
         "happened_at": call.moment(event.get("timestamp")),
         "origin": ORIGIN,
     }
-    meant = _meant(what, event)
-    if isinstance(meant, Says):
-        return call.bounce(meant, words, **known)
-    return call.plain(meant, words or what, **known)
+    return call.report(_meant(what, event), words, what, **known)
 
 
 def _meant(what: str, event: dict[str, Any]) -> Says | Kind:

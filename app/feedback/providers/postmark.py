@@ -1,6 +1,5 @@
 """Postmark's webhooks: one object, unsigned, let in by the name and password in the webhook's URL."""
 
-import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -40,9 +39,7 @@ def parse(
     now: datetime,  # noqa: ARG001 (nothing here says when it was signed)
 ) -> Call:
     """Let a call in and return what it says; raise Unauthorized or Invalid."""
-    call.require_login(headers, config.secrets)
-    event = call.read_object(body)
-    return Call(hashlib.sha256(body).hexdigest(), (_report(event),))
+    return call.unsigned(headers, body, config, _report)
 
 
 def _report(event: dict[str, Any]) -> Report:
@@ -56,10 +53,7 @@ def _report(event: dict[str, Any]) -> Report:
         "happened_at": call.moment(call.text(event, "BouncedAt", "ChangedAt", "DeliveredAt")),
         "origin": ORIGIN,
     }
-    meant = _meant(what, event)
-    if isinstance(meant, Says):
-        return call.bounce(meant, words, **known)
-    return call.plain(meant, words or what, **known)
+    return call.report(_meant(what, event), words, what, **known)
 
 
 def _meant(what: str, event: dict[str, Any]) -> Says | Kind:

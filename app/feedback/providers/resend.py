@@ -54,10 +54,7 @@ def _report(event: dict[str, Any], address: str, event_id: str) -> Report:
         "happened_at": call.moment(event.get("created_at")),
         "origin": ORIGIN,
     }
-    meant = _meant(what, bounced)
-    if isinstance(meant, Says):
-        return call.bounce(meant, words, **known)
-    return call.plain(meant, words or what, **known)
+    return call.report(_meant(what, bounced), words, what, **known)
 
 
 def _meant(what: str, bounced: dict[str, Any]) -> Says | Kind:

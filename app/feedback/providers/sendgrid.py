@@ -84,10 +84,7 @@ def _report(event: dict[str, Any]) -> Report:
         "happened_at": call.moment(event.get("timestamp")),
         "origin": ORIGIN,
     }
-    meant = _meant(what, event)
-    if isinstance(meant, Says):
-        return call.bounce(meant, words, status=call.text(event, "status"), **known)
-    return call.plain(meant, words or what, **known)
+    return call.report(_meant(what, event), words, what, status=call.text(event, "status"), **known)
 
 
 def _meant(what: str, event: dict[str, Any]) -> Says | Kind:

@@ -157,9 +157,8 @@ def _report(what: str, about: dict[str, Any], one: dict[str, Any], known: dict[s
         meant = said_of_bounce(call.text(about, "bounceType"), call.text(about, "bounceSubType"))
     if what == "Complaint" and call.text(about, "complaintFeedbackType") in NOT_ABUSE:
         meant = Kind.OTHER
-    if isinstance(meant, Says):
-        return call.bounce(meant, words, status=call.text(one, "status"), **known)
-    return call.plain(meant, words or call.text(about, "complaintFeedbackType") or what, **known)
+    otherwise = call.text(about, "complaintFeedbackType") or what
+    return call.report(meant, words, otherwise, status=call.text(one, "status"), **known)
 
 
 def _message_id(mail: dict[str, Any]) -> str | None:
