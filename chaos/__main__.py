@@ -15,7 +15,8 @@ import httpx
 
 from chaos import accounts
 from chaos.accounts import Accounts
-from chaos.faults import POSTGRES, Fault, load
+from chaos.fault import POSTGRES, Fault
+from chaos.faults import load
 from chaos.place import Broken
 from chaos.servers import server
 from chaos.stage import Stage, stage

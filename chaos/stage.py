@@ -12,7 +12,7 @@ from pathlib import Path
 from psycopg import sql
 
 from chaos import program
-from chaos.faults import CONNECTIONS, SQLITE, Fault
+from chaos.fault import CONNECTIONS, SQLITE, Fault
 from chaos.place import ROOT, Cradle, Place, copied, written
 from chaos.scene import Scene
 from chaos.servers import Server

@@ -1,40 +1,6 @@
-"""The faults by number: what is done to the programs, on which databases, and to how many readers."""
+"""The faults themselves: each file enters its own on the list."""
 
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from chaos.scene import Scene
-
-SQLITE, POSTGRES = "SQLite", "PostgreSQL"
-BOTH = (SQLITE, POSTGRES)
-READERS = int(os.environ.get("CHAOS_READERS", "2000"))
-AUDIENCE = int(os.environ.get("CHAOS_AUDIENCE", "100000"))
-CONNECTIONS = 5  # to the relay, of one worker
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A fault: `play` does it to a scene, says what may be doubled, and raises Broken where a promise is not kept.
-
-    `number` is F1 to F23, with a word behind it where it is done in several ways; `is_turned` gives the
-    programs a clock that `play` turns.
-    """
-
-    number: str
-    what: str
-    play: Callable[[Scene], None]
-    databases: tuple[str, ...] = BOTH
-    readers: int = READERS
-    is_turned: bool = False
-
-
-FAULTS: dict[str, Fault] = {}
-
-
-def enter(*faults: Fault) -> None:
-    """Put faults on the list."""
-    FAULTS.update({one.number: one for one in faults})
+from chaos.fault import FAULTS, Fault, order
 
 
 def load() -> dict[str, Fault]:
@@ -42,9 +8,3 @@ def load() -> dict[str, Fault]:
     from chaos.faults import calls, clocks, deaths, moves, relays, stores, sweep  # noqa: F401 - each enters its own
 
     return dict(sorted(FAULTS.items(), key=lambda pair: order(pair[0])))
-
-
-def order(number: str) -> tuple[int, str]:
-    """Return what sorts F2 before F11."""
-    digits, _, word = number.removeprefix("F").partition("-")
-    return int(digits), word

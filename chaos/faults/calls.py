@@ -16,7 +16,7 @@ import psycopg
 from app.core import config
 from app.core.tokens import Purpose
 from app.flows.compose import Composer
-from chaos.faults import Fault, enter
+from chaos.fault import Fault, enter
 from chaos.place import KEY, Broken, until
 from chaos.scene import Scene
 from chaos.stage import ISSUE

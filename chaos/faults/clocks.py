@@ -4,7 +4,7 @@ import time
 from datetime import timedelta
 
 from chaos import program
-from chaos.faults import POSTGRES, Fault, enter
+from chaos.fault import POSTGRES, Fault, enter
 from chaos.place import Broken, until
 from chaos.scene import Scene
 

@@ -6,7 +6,7 @@ import time
 from datetime import date, timedelta
 from pathlib import Path
 
-from chaos.faults import AUDIENCE, CONNECTIONS, POSTGRES, READERS, Fault, enter
+from chaos.fault import AUDIENCE, CONNECTIONS, POSTGRES, READERS, Fault, enter
 from chaos.place import Broken, Program, until
 from chaos.scene import Scene
 from chaos.stage import ISSUE

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from chaos.faults import POSTGRES, SQLITE, Fault, enter
+from chaos.fault import POSTGRES, SQLITE, Fault, enter
 from chaos.place import ROOT, Broken
 from chaos.scene import Scene
 

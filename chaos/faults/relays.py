@@ -2,7 +2,7 @@
 
 import time
 
-from chaos.faults import CONNECTIONS, Fault, enter
+from chaos.fault import CONNECTIONS, Fault, enter
 from chaos.place import Broken, until
 from chaos.scene import Scene
 from tests.postgres import free_port

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from psycopg import sql
 
-from chaos.faults import CONNECTIONS, POSTGRES, Fault, enter
+from chaos.fault import CONNECTIONS, POSTGRES, Fault, enter
 from chaos.place import Broken, until
 from chaos.proxy import wire
 from chaos.scene import Scene

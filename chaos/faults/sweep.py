@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chaos import accounts
-from chaos.faults import Fault, enter
+from chaos.fault import Fault, enter
 from chaos.place import Broken
 from chaos.scene import Scene
 from tests.mortal import DEAD, Graveyard, graveyard
