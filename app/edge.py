@@ -20,9 +20,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.core import jobs, schema
 from app.core.clock import clock
 from app.core.config import Settings
-from app.core.db import Database, explain
+from app.core.db import Database
 from app.core.errors import BroadsheetError, Fault, Invalid, Misconfigured, TooLarge, Unavailable
 from app.core.jobs import Wake
+from app.core.outage import explain
 from app.editors import keys
 from app.editors.models import ApiKey
 from app.feedback.fetching import Documents

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -26,13 +26,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import SQLModel
 
 from app.core.errors import Unavailable
+from app.core.outage import told_plainly
 from app.core.stories import Story, end_of
 
 Found = TypeVar("Found")
@@ -117,11 +116,11 @@ class Database:
         Raises Unavailable as `transaction` does; one who is cancelled here leaves when the step has ended.
         """
         if self._writer is None or self._bench is None:
-            with _told_plainly():
+            with told_plainly():
                 async with self.engine.begin() as connection:
                     return await connection.run_sync(step)
         async with self._writer:
-            with _told_plainly():
+            with told_plainly():
                 return await self._bench.run(step)
 
     async def perform(self, story: Story[Found]) -> Found:
@@ -143,7 +142,7 @@ class Database:
 
     @asynccontextmanager
     async def _session(self, engine: AsyncEngine) -> AsyncIterator[AsyncSession]:
-        with _told_plainly():
+        with told_plainly():
             async with AsyncSession(engine, expire_on_commit=False) as session:
                 yield session
 
@@ -158,7 +157,8 @@ class _Bench:
     """The one thread in which steps of work are done on an SQLite file, with a connection of its own."""
 
     def __init__(self, url: str) -> None:
-        self._engine = _prepared(create_engine(make_url(url), json_serializer=_json, hide_parameters=True))
+        engine = create_engine(make_url(url), json_serializer=_json, hide_parameters=True)
+        self._engine = _prepared(engine, _begin_writing)
         self._thread = ThreadPoolExecutor(1, "database")
 
     async def run(self, step: Callable[[Connection], Found]) -> Found:
@@ -181,7 +181,7 @@ class _Bench:
 async def _told_together(bench: _Bench, stories: list[tuple[Story[Any], asyncio.Future[Any]]]) -> None:
     """Run stories in one transaction, and give each what it returned or raised."""
     try:
-        with _told_plainly():
+        with told_plainly():
             ends = await bench.run(lambda connection: [end_of(connection, story) for story, _ in stories])
     except BaseException as error:
         lost = error if isinstance(error, Exception) else Unavailable("The program ends; try again.")
@@ -193,31 +193,6 @@ async def _told_together(bench: _Bench, stories: list[tuple[Story[Any], asyncio.
             told.set_exception(end) if isinstance(end, Exception) else told.set_result(end)
 
 
-@contextmanager
-def _told_plainly() -> Iterator[None]:
-    """Turn a database that cannot be reached, or cannot take a write, into Unavailable."""
-    try:
-        yield
-    except (OperationalError, InterfaceError) as error:
-        raise Unavailable(explain(error)) from error
-    except PoolTimeout as error:
-        raise Unavailable("Too much is asked of the database at once; try again in a moment.") from error
-
-
-def explain(error: OperationalError | InterfaceError) -> str:
-    """Say in a sentence what a failed database call means for the operator, without any value of it."""
-    cause = str(error.orig)
-    if "is full" in cause or "No space left" in cause or "disk I/O error" in cause:
-        return "The disk that holds the database is full; free some space, and everything resumes by itself."
-    if "locked" in cause:
-        return "The database is held by another process; try again in a moment."
-    if "readonly" in cause:
-        return "The database file cannot be written; check who owns it."
-    if "no such table" in cause:
-        return "The database has no tables yet; run `broadsheet migrate`."
-    return "The database cannot be reached; try again in a moment."
-
-
 def _engine(url: str) -> AsyncEngine:
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite":
@@ -227,7 +202,7 @@ def _engine(url: str) -> AsyncEngine:
             json_serializer=_json,
             hide_parameters=True,
         )
-        _prepared(engine.sync_engine)
+        _prepared(engine.sync_engine, _begin_sqlite)
         return engine
     return create_async_engine(
         parsed.set(drivername="postgresql+psycopg"),
@@ -238,9 +213,9 @@ def _engine(url: str) -> AsyncEngine:
     )
 
 
-def _prepared(engine: Engine) -> Engine:
+def _prepared(engine: Engine, begin: Callable[[Any], None]) -> Engine:
     event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "begin", begin)
     return engine
 
 
@@ -258,10 +233,12 @@ def _prepare_sqlite(connection: DBAPIConnection, _record: object) -> None:
 
 def _begin_sqlite(connection: Any) -> None:
     reading = connection.get_execution_options().get("read_only", False)
-    if reading != connection.info.get("read_only", False):
-        connection.exec_driver_sql(f"PRAGMA query_only={'ON' if reading else 'OFF'}")
-        connection.info["read_only"] = reading
+    connection.exec_driver_sql(f"PRAGMA query_only={'ON' if reading else 'OFF'}")
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _begin_writing(connection: Any) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def is_postgresql(where: AsyncSession | Connection) -> bool:

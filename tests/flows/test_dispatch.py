@@ -282,7 +282,7 @@ async def test_an_answer_lost_at_the_last_try_is_shown_and_not_tried_for_ever(wo
 
 @pytest.mark.parametrize("words", ["database or disk is full", "disk I/O error"])
 def test_a_full_disk_is_told_in_a_sentence(words: str) -> None:
-    from app.core.db import explain
+    from app.core.outage import explain
 
     error = OperationalError("INSERT", {}, Exception(words))
     assert explain(error).startswith("The disk that holds the database is full")
