@@ -118,10 +118,14 @@ async def begin_due(session: AsyncSession, now: datetime) -> None:
 async def pause_stale(session: AsyncSession, last: datetime | None, now: datetime) -> None:
     """Pause what is under way if nobody has been at work since `last`, for longer than it may be late.
 
-    So a restored copy of the database sends nothing by itself, and nor does a worker that was off too long.
+    So a restored copy of the database sends nothing by itself, and nor does a worker that was off too long. What
+    an editor has started or resumed since then is not stale.
     """
     for mailing in await mailings.under_way(session):
-        if last is not None and now - last > timedelta(seconds=mailing.max_lateness):
+        if last is None or mailing.expires_at is None:
+            continue
+        ordered = mailing.expires_at - timedelta(seconds=mailing.time_to_live + mailing.wait)
+        if now - max(last, ordered) > timedelta(seconds=mailing.max_lateness):
             await mailings.pause(session, mailing.id or 0, STALE.format(last=last))
 
 

@@ -1,12 +1,13 @@
 """A mailing that nobody has worked on for too long asks first: the database may be a restored copy."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from tests.crowd import accounts, crowd
 from tests.sink import at, delay
-from tests.world import World
+from tests.world import DAY, World
 
 
 async def interrupted(world: World, hours: float) -> tuple[int, list[str]]:
@@ -43,3 +44,17 @@ async def test_a_shorter_pause_needs_nobody(world: World, hours: float) -> None:
     async with world.working():
         await world.until(mailing)
     assert await accounts(world, mailing, readers) == (0, 0)
+
+
+async def test_what_is_ordered_while_nobody_works_is_not_stale(world: World) -> None:
+    mailing, _ = await interrupted(world, hours=7)
+    async with world.working():
+        await world.until(mailing, "paused")
+    world.clock.forward(hours=7)
+    await world.api.post(f"/mailings/{mailing}/resume")
+    new = await world.send(await world.issue(day=DAY + timedelta(days=1)))
+    async with world.working():
+        await world.until(mailing)
+        await world.until(new)
+    assert [(await world.mailing(one))["sent"] for one in (mailing, new)] == [40, 40]
+    assert len(world.sink.mails) == 80
