@@ -21,8 +21,10 @@ LOCKS = {
     "run": ("requirements.lock", "requirements-build.lock"),
     "test": ("requirements-dev.lock",),
 }
-# Compiling everything at once takes half the time of the set-up; Python compiles what it imports anyway.
-PIP = ("--disable-pip-version-check", "--no-input", "--no-compile", "--progress-bar", "off")
+# Compiling everything at once takes half the time of the set-up. Python compiles what it imports anyway, once; but
+# where it may keep nothing (PYTHONDONTWRITEBYTECODE), it would do so at every start.
+COMPILING = ("--compile",) if sys.dont_write_bytecode else ("--no-compile",)
+PIP = ("--disable-pip-version-check", "--no-input", *COMPILING, "--progress-bar", "off")
 PACKAGE = re.compile(
     r"(?:Collecting |Requirement already satisfied: |Processing \S*/)([\w.]+(?:-[a-z][\w.]*)*)"
 )
