@@ -1,9 +1,12 @@
 """What is known of a relay: whether it takes mail, when to try it again, and whether its refusals are our own fault."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+Found = TypeVar("Found")
 
 OUT_AFTER = 5  # failures in a row after which a relay is looked at once a minute only
 LONGEST_WAIT = 60.0  # seconds between two tries at a relay that is down
@@ -16,24 +19,28 @@ class Patience:
     """Waits that a worker breaks off when it stops."""
 
     def __init__(self) -> None:
-        self._waits: set[asyncio.Timeout] = set()
-        self._is_over = False
+        self._over = asyncio.Event()
 
-    @asynccontextmanager
-    async def lasting(self) -> AsyncIterator[None]:
-        """Give a block that `end` breaks off with TimeoutError."""
-        async with asyncio.timeout(0 if self._is_over else None) as wait:
-            self._waits.add(wait)
-            try:
-                yield
-            finally:
-                self._waits.discard(wait)
+    async def lasting(self, wait: Coroutine[Any, Any, Found]) -> Found:
+        """Return what a wait returns. Raises TimeoutError as soon as `end` is called, now or before.
+
+        The wait is a task of its own, and nobody waits for its end: `asyncio.wait_for` in Python 3.11 forgets
+        that it was cancelled where its result comes at that moment, and goes on.
+        """
+        waiting, over = asyncio.ensure_future(wait), asyncio.ensure_future(self._over.wait())
+        waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever is left alone
+        try:
+            await asyncio.wait({waiting, over}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise TimeoutError
+            return waiting.result()
+        finally:
+            waiting.cancel()
+            over.cancel()
 
     def end(self) -> None:
         """Break off every wait, now and from now on."""
-        self._is_over = True
-        while self._waits:
-            self._waits.pop().reschedule(loop_time())
+        self._over.set()
 
 
 @dataclass
@@ -98,8 +105,7 @@ class Gate:
         if self.proven:
             yield
             return
-        async with patience.lasting():
-            await self._trials.acquire()
+        await patience.lasting(self._trials.acquire())
         try:
             yield
         finally:

@@ -55,8 +55,7 @@ class Post:
     async def connect(self, patience: Patience) -> None:
         """Open the line, or note why that failed; a worker that stops waits no longer."""
         try:
-            async with patience.lasting():
-                self.line = await self.relay.connect()
+            self.line = await patience.lasting(self.relay.connect())
         except RelayDown as down:
             fault = down.sentence if down.ours else None
             self.failed(down.sentence, loop_time(), fault)

@@ -23,7 +23,6 @@ class Turns:
         if (pacer := self._pacers.get(relay.url.name)) is None:
             return True
         with suppress(TimeoutError, Unavailable):
-            async with self._patience.lasting():
-                await pacer.wait()
+            await self._patience.lasting(pacer.wait())
             return True
         return False
