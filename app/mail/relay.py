@@ -209,13 +209,10 @@ class Connection:
         try:
             trouble = await self._envelope(sender, recipient, len(message))
             trouble = trouble or await self._body(message)
-            if trouble is not None:
-                return trouble
-            self._queue.write(b".\r\n")
         except Lost as lost:
             self._queue.abort()
             return Unreached(lost.reason, lost.reply)
-        return await self._answer()
+        return trouble or await self._answer()
 
     async def _envelope(self, sender: str, recipient: str, size: int) -> Outcome | None:
         """MAIL, RCPT and DATA up to the 354: None, or why the mail goes no further. Raises Lost."""
@@ -266,17 +263,20 @@ class Connection:
                 self._queue.abort()
 
     async def _body(self, message: bytes) -> Outcome | None:
-        """All but the final dot: None, or what the relay said before it had the whole. Raises Lost."""
-        view = memoryview(message)
-        for start in range(0, len(message), CHUNK):
+        """The message and its final dot: None, or what the relay said before it had the whole. Raises Lost."""
+        view = memoryview(message + b".\r\n")
+        for start in range(0, len(view), CHUNK):
             self._queue.write(view[start : start + CHUNK])
             await self._queue.drained(self._timeouts.block)
-            if len(message) > CHUNK:
+            if len(view) > start + CHUNK:
                 await asyncio.sleep(0)  # others have their turn, and an early answer is seen
-            if not self._queue.quiet:
-                reply = await self._queue.reply(0)
-                self._queue.abort()
-                return judge("body", reply)
+                if self._queue.quiet:
+                    continue
+            elif not self._queue.paused:
+                break
+            reply = await self._queue.reply(0)
+            self._queue.abort()
+            return judge("body", reply)
         return None
 
     async def _answer(self) -> Outcome:
@@ -285,7 +285,7 @@ class Connection:
             reply = await self._queue.reply(self._timeouts.dot)
         except Lost as lost:
             self._queue.abort()
-            return Uncertain(lost.reason)
+            return Unreached(lost.reason) if self._queue.paused else Uncertain(lost.reason)
         if reply.code == 421 or reply.code // 100 == 3:
             self._queue.abort()
         match reply.code // 100:

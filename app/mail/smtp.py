@@ -1,10 +1,12 @@
 """The grammar of SMTP: what may be written, what an answer means, and a queue that keeps every answer."""
 
 import asyncio
+import math
 import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from app.mail.outcome import Deferred, Outcome, Refused, Reply, Unreached
 
@@ -15,8 +17,8 @@ QUEUE_LIMIT = 16
 _REPLY_LINE = re.compile(rb"([2-5][0-9]{2})(?:([ -])(.*))?", re.DOTALL)
 _CONTROLS = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029), " ")
 _UNSAFE = frozenset(map(chr, (*range(33), 127))) | frozenset("<>")
-# Every CR that no LF follows, and every line end before a dot: the search runs from one CR to the next.
-_STRAY = re.compile(rb"\r(?!\n(?!\.))")
+_LONE_CR = re.compile(rb"\r(?!\n)")
+_HARMLESS = bytes(octet for octet in range(1, 128) if octet not in b"\r\n")  # in a line of a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,14 @@ class ReplyQueue(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
         self._lines: list[str] = []
-        self._code = b""
+        self._code = 0
         self._replies: deque[Reply] = deque()
         self._wake: asyncio.Future[None] | None = None
+        self._limit = math.inf  # loop time at which whoever waits is too late
+        self._timer: asyncio.TimerHandle | None = None
         self._fault: str | None = "the connection is closed" if transport.is_closing() else None
         self._closed = False
-        self._paused = False
+        self.paused = False  # whether the kernel has yet to take some of what was written
         transport.set_protocol(self)
         transport.set_write_buffer_limits(high=1, low=0)
 
@@ -80,12 +84,14 @@ class ReplyQueue(asyncio.Protocol):
         if self._fault is not None:
             raise Lost(self._fault)
         self._transport.write(data)
+        if self._transport.is_closing():  # the kernel has taken none of it
+            raise Lost("the connection is closed")
 
     async def drained(self, seconds: float) -> None:
         """Returns when the kernel has all that was written, or a reply came early. Raises Lost."""
-        if self._paused:
+        if self.paused:
             late = f"the relay took no data for {seconds:g} s"
-            await self._until(lambda: not self._paused or self._replies or self._fault, seconds, late)
+            await self._until(lambda: not self.paused or self._replies or self._fault, seconds, late)
         if self._fault is not None and not self._replies:
             raise Lost(self._fault)
 
@@ -108,15 +114,28 @@ class ReplyQueue(asyncio.Protocol):
         await self._until(lambda: self._closed, seconds, "the connection does not close")
 
     async def _until(self, ready: Callable[[], object], seconds: float, late: str) -> None:
+        """Wait for something. Most waits end long before their time, so one timer a connection is moved on lazily."""
+        self._limit = self._loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._limit:
+            self._watch()
         try:
-            async with asyncio.timeout(seconds):
-                while not ready():
-                    self._wake = self._loop.create_future()
-                    await self._wake
-        except TimeoutError:
-            raise Lost(late) from None
+            while not ready():
+                if self._loop.time() >= self._limit:
+                    raise Lost(late)
+                self._wake = self._loop.create_future()
+                await self._wake
         finally:
-            self._wake = None
+            self._wake, self._limit = None, math.inf
+
+    def _watch(self) -> None:
+        """Look at the clock when the time of whoever waits is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if self._wake is not None and self._loop.time() >= self._limit:
+            self._stir()
+        elif self._limit < math.inf and not self._closed:
+            self._timer = self._loop.call_at(self._limit, self._watch)
 
     def _stir(self) -> None:
         if self._wake is not None and not self._wake.done():
@@ -144,29 +163,31 @@ class ReplyQueue(asyncio.Protocol):
         """asyncio calls this last."""
         self._fault = self._fault or f"the connection was lost ({exc or 'closed'})"
         self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         self._stir()
 
     def pause_writing(self) -> None:
         """asyncio calls this while the kernel takes no more."""
-        self._paused = True
+        self.paused = True
 
     def resume_writing(self) -> None:
         """asyncio calls this when the kernel has taken all."""
-        self._paused = False
+        self.paused = False
         self._stir()
 
     def _take_line(self, line: bytes) -> None:
-        found = _REPLY_LINE.fullmatch(line)
-        if found is None or len(line) > LINE_LIMIT or (self._lines and found[1] != self._code):
+        found = _parsed(line)
+        if found is None or (self._lines and found[0] != self._code):
             self._distrust(f"the relay answered what is not SMTP: {_plain(line[:80])}")
             return
-        self._code = found[1]
-        self._lines.append(_plain(found[3] or b""))
-        if found[2] == b"-":
+        self._code, is_last, text = found
+        self._lines.append(text)
+        if not is_last:
             if sum(map(len, self._lines)) > REPLY_LIMIT or len(self._lines) > REPLY_LIMIT // 64:
                 self._distrust("the relay sends a reply without an end")
             return
-        self._replies.append(Reply(int(self._code), _joined(self._lines)))
+        self._replies.append(Reply(self._code, _joined(self._lines)))
         self._lines = []
         if len(self._replies) > QUEUE_LIMIT:
             self._distrust("the relay answers what nobody asked")
@@ -177,6 +198,15 @@ class ReplyQueue(asyncio.Protocol):
             self._transport.abort()
 
 
+@lru_cache(maxsize=256)
+def _parsed(line: bytes) -> tuple[int, bool, str] | None:
+    """The code of a reply's line, whether it is the last, and its text; None for what is not SMTP."""
+    found = _REPLY_LINE.fullmatch(line)
+    if found is None or len(line) > LINE_LIMIT:
+        return None
+    return int(found[1]), found[2] != b"-", _plain(found[3] or b"")
+
+
 def _plain(line: bytes) -> str:
     return line.decode("utf-8", "replace").translate(_CONTROLS).strip()
 
@@ -184,6 +214,8 @@ def _plain(line: bytes) -> str:
 def _joined(lines: list[str]) -> str:
     """One line of many; the enhanced code that servers repeat on each line is kept on the first only."""
     first, *others = lines
+    if not others:
+        return first
     code = Reply(0, first).enhanced
     if code is not None and first.startswith(code):
         others = [line.removeprefix(code).lstrip() for line in others]
@@ -212,9 +244,11 @@ def check_address(address: str) -> None:
 
 def check_message(message: bytes) -> None:
     """Raises ValueError where a server could see the end of the mail elsewhere (CVE-2023-51764)."""
-    if not message.endswith(b"\r\n") or message.count(b"\r") != message.count(b"\n"):
-        raise ValueError("A message is made of lines that end in CRLF, and of no other CR or LF.")
-    if message.startswith(b".") or _STRAY.search(message):
-        raise ValueError("No line of a message begins with a dot or is cut by a lone CR.")
-    if not message.isascii() or b"\0" in message:
+    special = message.translate(None, _HARMLESS)
+    if b"\0" in special or not special.isascii():
         raise ValueError("A message is 7-bit text without NUL.")
+    is_paired = special == b"\r\n" * (len(special) // 2) and not _LONE_CR.search(message)
+    if not message.endswith(b"\r\n") or not is_paired:
+        raise ValueError("A message is made of lines that end in CRLF, and of no other CR or LF.")
+    if message.startswith(b".") or b"\n." in message[: message.rfind(b".") + 1]:  # base64 has no dots
+        raise ValueError("No line of a message begins with a dot.")
