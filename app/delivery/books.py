@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, func, select, update
+from sqlalchemy import Connection, Table, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.core.db import insert_for, is_postgresql, upsert
+from app.core.db import insert_for, upsert
+from app.core.hot import Hot, given
 from app.delivery.models import Delivery, State, Tally
 
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
@@ -32,17 +32,20 @@ def count(connection: Connection, worker_id: int, moves: Moves) -> None:
         if any(change.values()):
             moved = {state.value: change[state] for state in State}
             names = {"mailing_id": mailing_id, "worker_id": worker_id}
-            connection.execute(_counting(is_postgresql(connection)), names | moved)
+            COUNTING.run(connection, **names, **moved)
 
 
-@cache
 def _counting(is_postgresql: bool) -> Any:
     """Return the statement that adds to a worker's tally of a mailing, or begins it."""
     names = ("mailing_id", "worker_id", *State)
-    given = {name: bindparam(name, type_=tally.c[name].type) for name in names}
-    statement = insert_for(is_postgresql, tally).values(**given, rate=0.0)
+    statement = insert_for(is_postgresql, tally).values(
+        **{name: given(name, tally.c[name].type) for name in names}, rate=0.0
+    )
     added = {state: tally.c[state] + statement.excluded[state] for state in State}
     return statement.on_conflict_do_update(index_elements=["mailing_id", "worker_id"], set_=added)
+
+
+COUNTING = Hot(_counting)
 
 
 async def counts(session: AsyncSession, mailing_id: int) -> dict[str, int]:

@@ -4,25 +4,24 @@ Like the ledger's other moves, each names the states it may start from and count
 They are steps of `Database.work`: this is what every mail waits for, so statements are made once and are few.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from sqlalchemy import (
     TIMESTAMP,
     ColumnElement,
     Connection,
+    Integer,
     Row,
     Select,
     Table,
     Text,
     Update,
     bindparam,
-    column,
     exists,
     func,
     select,
@@ -33,7 +32,8 @@ from sqlalchemy import cast as as_type
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from app.core.db import is_postgresql, stored
+from app.core.db import stored
+from app.core.hot import Hot, given, listed
 from app.delivery import books, timing
 from app.delivery.models import UNDER_WAY, Delivery, Letter, Mailing, State, is_in_flight, is_waiting
 
@@ -83,7 +83,7 @@ def claim(
     connection: Connection,
     worker_id: int,
     mailing_id: int,
-    addressees: Select[*tuple[Any, ...]],
+    addressees: Hot,
     limit: int,
     now: datetime,
 ) -> list[Claim]:
@@ -92,24 +92,24 @@ def claim(
     Nothing is taken from a mailing that is not under way. `addressees` selects (subscriber_id, address, language,
     standing) for the mailing's edition, of those in its parameter `who`, as they stand `now`.
     """
-    rows = connection.execute(_due(), {"mailing": mailing_id, "limit": limit, "now": now}).all()
+    rows = DUE.run(connection, mailing=mailing_id, limit=limit, now=now)
     if not rows:
         return []
     moves: books.Moves = Counter()
-    theirs = {"who": [row.subscriber_id for row in rows], "now": now}
-    known = {row.subscriber_id: row for row in connection.execute(addressees, theirs)}
+    those = [row.subscriber_id for row in rows]
+    known = {row.subscriber_id: row for row in addressees.run(connection, who=those, now=now)}
     by_state: dict[State, list[Row[*tuple[Any, ...]]]] = {}
     for row in rows:
         standing = known[row.subscriber_id].standing if row.subscriber_id in known else "erased"
         state = STANDINGS.get(standing, State.WITHDRAWN)
         moves[mailing_id, State(row.state), state] += 1
         by_state.setdefault(state, []).append(row)
-    for state, those in by_state.items():
-        parameters = {"issue": rows[0].issue_id, "who": [row.subscriber_id for row in those]}
+    for state, group in by_state.items():
+        which = {"issue": group[0].issue_id, "who": [row.subscriber_id for row in group]}
         if state == State.IN_FLIGHT:
-            connection.execute(_take(), parameters | {"worker": worker_id})
+            TAKE.run(connection, worker=worker_id, **which)
         else:
-            connection.execute(_settle_unsent(), parameters | {"to": state, "now": now})
+            SETTLE_UNSENT.run(connection, state=state, now=now, **which)
     books.count(connection, worker_id, moves)
     taken = [(row, known[row.subscriber_id]) for row in by_state.get(State.IN_FLIGHT, [])]
     return [
@@ -118,12 +118,8 @@ def claim(
     ]
 
 
-@cache
-def _due() -> Select[*tuple[Any, ...]]:
-    number, now = (
-        bindparam("mailing", type_=mailing.c.id.type),
-        bindparam("now", type_=delivery.c.due_at.type),
-    )
+def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
+    number, now = given("mailing", mailing.c.id.type), given("now", delivery.c.due_at.type)
     goes_on = exists().where(
         mailing.c.id == number, mailing.c.state.in_(UNDER_WAY), mailing.c.expires_at > now
     )
@@ -137,28 +133,30 @@ def _due() -> Select[*tuple[Any, ...]]:
             goes_on,
         )
         .order_by(delivery.c.due_at)
-        .limit(bindparam("limit"))
+        .limit(given("limit", Integer()))
         .with_for_update(skip_locked=True, of=delivery)
     )
 
 
-@cache
-def _take() -> Update:
-    holder = bindparam("worker", type_=delivery.c.worker_id.type)
-    return _those().values(state=State.IN_FLIGHT, worker_id=holder, attempts=delivery.c.attempts + 1)
+def _take(is_postgresql: bool) -> Update:
+    taken = {"worker_id": given("worker", delivery.c.worker_id.type), "attempts": delivery.c.attempts + 1}
+    return _those(is_postgresql).values(state=State.IN_FLIGHT, **taken)
 
 
-@cache
-def _settle_unsent() -> Update:
-    now, state = bindparam("now", type_=delivery.c.done_at.type), bindparam("to", type_=delivery.c.state.type)
-    return _those().values(state=state, done_at=now, reason="not due to this reader any more")
+def _settle_unsent(is_postgresql: bool) -> Update:
+    settled = {
+        "state": given("state", delivery.c.state.type),
+        "done_at": given("now", delivery.c.done_at.type),
+    }
+    return _those(is_postgresql).values(reason="not due to this reader any more", **settled)
 
 
-def _those() -> Update:
-    who = delivery.c.subscriber_id.in_(bindparam("who", expanding=True))
-    return update(delivery).where(
-        delivery.c.issue_id == bindparam("issue", type_=delivery.c.issue_id.type), who
-    )
+def _those(is_postgresql: bool) -> Update:
+    who = delivery.c.subscriber_id.in_(listed("who", is_postgresql))
+    return update(delivery).where(delivery.c.issue_id == given("issue", delivery.c.issue_id.type), who)
+
+
+DUE, TAKE, SETTLE_UNSENT = Hot(_due), Hot(_take), Hot(_settle_unsent)
 
 
 def claim_letters(connection: Connection, worker_id: int, limit: int, now: datetime) -> list[Claim]:
@@ -203,16 +201,16 @@ def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlem
         those = {one.claim.key: one for one in settlements if one.claim.table is table}
         if not those:
             continue
-        holding, sent = _recording(table, is_postgresql(connection))
-        parameters = {"rows": _as_json(those.values()), "worker": worker_id}
-        recorded = [(tuple(row), State.IN_FLIGHT) for row in connection.execute(holding, parameters)]
+        holding, whoever = RECORDING[table.name]
+        rows = holding.run(connection, rows=_rows(those.values()), worker=worker_id)
+        recorded = [(tuple(row), State.IN_FLIGHT) for row in rows]
         lost = those.keys() - {key for key, _ in recorded}
         if late := [those[key] for key in lost if those[key].state == State.SENT]:
             keys = {"keys": [one.claim.key for one in late]}
             recorded += [
                 (tuple(row[:-1]), State(row[-1])) for row in connection.execute(_standing(table), keys)
             ]
-            connection.execute(sent, {"rows": _as_json(late)})
+            whoever.run(connection, rows=_rows(late))
         for key, was in recorded:
             if (number := those[key].claim.mailing_id) is not None:
                 moves[number, was, those[key].state] += 1
@@ -222,27 +220,34 @@ def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlem
 RECORDED = ("state", "due_at", "done_at", "reason", "relay", "relay_id", "code", "reply", "attempts")
 
 
-def _as_json(settlements: Iterable[Settlement]) -> str:
-    """Return outcomes as the one parameter of the statement that records them, in the order of their keys."""
-    rows = []
-    for one in sorted(settlements, key=lambda one: one.claim.key):
-        values = {name: getattr(one, name) for name in RECORDED}
-        values |= {"due_at": stored(one.due_at), "done_at": stored(one.done_at)}
-        rows.append(
-            values | dict(zip((c.name for c in one.claim.table.primary_key), one.claim.key, strict=True))
+def _rows(settlements: Iterable[Settlement]) -> list[tuple[Any, ...]]:
+    """Return outcomes as the statement that records them takes them, in the order of their keys."""
+    return sorted(
+        (
+            *one.claim.key, one.state, stored(one.due_at), stored(one.done_at), one.reason,
+            one.relay, one.relay_id, one.code, one.reply, one.attempts,
         )
-    return json.dumps(rows)
+        for one in settlements
+    )  # fmt: skip
 
 
-@cache
-def _recording(table: Table, is_postgresql: bool) -> tuple[ReturningUpdate[*tuple[Any, ...]], Update]:
-    """Return what records outcomes where the worker holds the claim, telling the keys, and where it does not."""
-    key = list(table.primary_key.columns)
+def _recording(table: Table, is_postgresql: bool) -> Update:
+    """Return what records outcomes in the rows that they are of."""
     new = _given(table, is_postgresql)
-    these = update(table).where(*(column == new[column.name] for column in key))
-    recording = these.values({name: new[name] for name in RECORDED})
-    holder = table.c.worker_id == bindparam("worker", type_=table.c.worker_id.type)
-    return recording.where(is_in_flight(table), holder).returning(*key), recording.where(_not_sent(table))
+    these = update(table).where(*(column == new[column.name] for column in table.primary_key))
+    return these.values({name: new[name] for name in RECORDED})
+
+
+def _recording_held(table: Table, is_postgresql: bool) -> ReturningUpdate[*tuple[Any, ...]]:
+    """Return what records outcomes where the worker holds the claim, and tells the keys."""
+    holder = table.c.worker_id == given("worker", table.c.worker_id.type)
+    recording = _recording(table, is_postgresql).where(is_in_flight(table), holder)
+    return recording.returning(*table.primary_key)
+
+
+def _recording_sent(table: Table, is_postgresql: bool) -> Update:
+    """Return what records outcomes whoever holds the claim."""
+    return _recording(table, is_postgresql).where(_not_sent(table))
 
 
 @cache
@@ -258,14 +263,26 @@ def _not_sent(table: Table) -> ColumnElement[bool]:
 
 
 def _given(table: Table, is_postgresql: bool) -> dict[str, ColumnElement[Any]]:
-    """Return the columns of the JSON that `_as_json` makes, as this database unpacks it."""
+    """Return the columns of the JSON that `_rows` makes, as this database unpacks it."""
     names = [*(column.name for column in table.primary_key), *RECORDED]
+    many = given("rows", Text())
     if not is_postgresql:
-        cell = func.json_each(bindparam("rows", type_=Text)).table_valued("value", name="given").c.value
-        return {name: func.json_extract(cell, f"$.{name}", type_=table.c[name].type) for name in names}
-    moments = {"due_at", "done_at"}
-    columns = [column(name, TIMESTAMP() if name in moments else table.c[name].type) for name in names]
-    rows = func.json_to_recordset(as_type(bindparam("rows", type_=Text), JSON)).table_valued(*columns)
-    given = rows.render_derived(name="given", with_types=True)
-    zoned: dict[str, ColumnElement[Any]] = {name: func.timezone("UTC", given.c[name]) for name in moments}
-    return {name: given.c[name] for name in names} | zoned
+        row = func.json_each(many).table_valued("value", name="given").c.value
+        return {
+            name: func.json_extract(row, f"$[{at}]", type_=table.c[name].type)
+            for at, name in enumerate(names)
+        }
+    row = func.json_array_elements(as_type(many, JSON)).table_valued("value", name="given").c.value
+    texts: dict[str, ColumnElement[Any]] = {
+        name: func.json_extract_path_text(row, str(at)) for at, name in enumerate(names)
+    }
+    new: dict[str, ColumnElement[Any]] = {name: as_type(texts[name], table.c[name].type) for name in names}
+    for name in ("due_at", "done_at"):
+        new[name] = func.timezone("UTC", as_type(texts[name], TIMESTAMP()))
+    return new
+
+
+RECORDING = {
+    table.name: (Hot(partial(_recording_held, table)), Hot(partial(_recording_sent, table)))
+    for table in (delivery, letter)
+}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from sqlalchemy import (
@@ -10,7 +10,6 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     and_,
-    bindparam,
     case,
     exists,
     func,
@@ -23,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
 from app.core.db import UTCDateTime
+from app.core.hot import Hot, given, listed
 from app.subscribers.consent import State
 from app.subscribers.hours import Hours
 from app.subscribers.models import Subscriber, Subscription, Suppression
@@ -82,12 +82,16 @@ def _by_hour(wanted: Hours) -> dict[int, list[str]]:
 
 
 @lru_cache(maxsize=256)
-def addressees(edition_id: int) -> Select[int, str, str, str]:
+def addressees(edition_id: int) -> Hot:
     """Select (subscriber_id, address, language, standing): is what a reader was owed still due to them?
 
-    Made once for each edition; its parameters are `who`, the ids to look at, and `now`.
+    Made once for each edition; its parameters are `who`, a JSON array of the ids to look at, and `now`.
     """
-    now = bindparam("now", type_=UTCDateTime)
+    return Hot(partial(_addressees, edition_id))
+
+
+def _addressees(edition_id: int, is_postgresql: bool) -> Select[int, str, str, str]:
+    now = given("now", UTCDateTime())
     standing = case(
         (_suppressed(), SUPPRESSED),
         (and_(_reachable(now), col(Subscription.subscriber_id).is_not(None)), DUE),
@@ -104,7 +108,7 @@ def addressees(edition_id: int) -> Select[int, str, str, str]:
             standing.label("standing"),
         )
         .outerjoin(Subscription, chosen)
-        .where(_id.in_(bindparam("who", expanding=True)))
+        .where(_id.in_(listed("who", is_postgresql)))
     )
 
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select, update
 from sqlmodel import col
 
+from app.core.db import run
 from app.core.tokens import Purpose
 from app.subscribers import audience
 from app.subscribers.consent import Reason, State
@@ -27,8 +28,8 @@ async def standing(world: World, edition: int, moment: datetime | None = None) -
     """Return how everybody stands to an edition that they may be owed."""
     async with world.db.reading() as session:
         everybody = list((await session.scalars(select(col(Subscriber.id)))).all())
-        parameters = {"who": everybody, "now": moment or world.clock()}
-        rows = await session.execute(audience.addressees(edition), parameters)
+        who = audience.addressees(edition)
+        rows = await run(session, who.run, who=everybody, now=moment or world.clock())
         return {row.subscriber_id: row.standing for row in rows}
 
 
