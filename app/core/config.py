@@ -197,7 +197,7 @@ class Settings(Inward):
         """Whether only this machine can reach the pages."""
         return is_loopback(self.host)
 
-    @property
+    @cached_property
     def domain(self) -> str:
         """Domain of Message-ID, List-Id and senders that no edition names."""
         return self.mail_domain or ("broadsheet.example" if self.on_loopback else self.host)

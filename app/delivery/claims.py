@@ -41,6 +41,8 @@ delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 letter: Table = Letter.__table__  # type: ignore[attr-defined]
 mailing: Table = Mailing.__table__  # type: ignore[attr-defined]
 
+Key = tuple[int, ...]  # a claim's row: a delivery's issue and subscriber, or a letter's id
+
 STANDINGS = {"due": State.IN_FLIGHT, "suppressed": State.SUPPRESSED}  # any other is withdrawn
 
 
@@ -48,7 +50,7 @@ STANDINGS = {"due": State.IN_FLIGHT, "suppressed": State.SUPPRESSED}  # any othe
 class Claim:
     """What one worker has taken on: a delivery (its issue and subscriber) or a letter (its id)."""
 
-    key: tuple[int, ...]
+    key: Key
     mailing_id: int | None
     subscriber_id: int | None
     address: str

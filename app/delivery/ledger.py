@@ -32,6 +32,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import changed, is_postgresql, run, upsert
 from app.delivery import books
+from app.delivery.claims import Key
 from app.delivery.models import Delivery, Letter, Mailing, MailingState, State, is_in_flight, is_waiting
 
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
@@ -111,22 +112,20 @@ async def free(session: AsyncSession, dead: Iterable[int], now: datetime) -> int
     return freed
 
 
-async def free_unknown(
-    session: AsyncSession, worker_id: int, held: Collection[tuple[str, tuple[int, ...]]], now: datetime
-) -> int:
+async def free_unknown(session: AsyncSession, worker_id: int, held: Collection[Key], now: datetime) -> int:
     """Give back what a living worker has by the rows and not by its own knowledge; returns how many deliveries.
 
-    `held` names what it knows of, by table and key. A commit whose answer was lost leaves such rows.
+    `held` names what it knows of. A commit whose answer was lost leaves such rows.
     """
     issues: dict[int, list[int]] = {}
-    for table, key in held:
-        if table == delivery.name:
-            issues.setdefault(key[0], []).append(key[1])
+    for issue, *who in held:
+        if who:
+            issues.setdefault(issue, []).extend(who)
     known = [
         and_(delivery.c.issue_id == one, delivery.c.subscriber_id.in_(who)) for one, who in issues.items()
     ]
     mine = and_(is_in_flight(delivery), delivery.c.worker_id == worker_id)
-    letters = [key[0] for table, key in held if table == letter.name]
+    letters = [key[0] for key in held if len(key) == 1]
     lost = and_(is_in_flight(letter), letter.c.worker_id == worker_id, letter.c.id.not_in(letters))
     await session.execute(update(letter).where(lost).values(state=State.OWED, due_at=now))
     return await move(session, and_(mine, not_(or_(false(), *known))), State.OWED, now)

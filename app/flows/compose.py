@@ -38,11 +38,16 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What is handed to a relay: envelope sender, recipient, and the message's bytes."""
+    """What is handed to a relay: envelope sender, recipient, and the message in pieces of whole lines."""
 
     sender: str
     recipient: str
-    message: bytes
+    pieces: tuple[bytes, ...]
+
+    @property
+    def message(self) -> bytes:
+        """The message's bytes."""
+        return b"".join(self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +150,9 @@ class Composer:
             )
             + self._one_click(links[UNSUBSCRIBE])
         )
-        composed = message.compose(press.body, press.fixed, personal, links)
+        pieces = message.compose(press.body, press.fixed, personal, links)
         path = self._return_path(press.sender, press.issue_id, who)
-        return Envelope(path, recipient, self._signed(composed, press.moment))
+        return Envelope(path, recipient, self._signed(pieces, press.moment))
 
     def links(self, press: Press, reader: Reader) -> dict[str, str]:
         """Return what a reader's copy has in its slots."""
@@ -190,9 +195,9 @@ class Composer:
             + headers.structured("Message-ID", f"<letter-{letter['id']}.{token}@{self.settings.domain}>")
         )
         personal = self._one_click(values[UNSUBSCRIBE]) if edition_id else b""
-        composed = message.compose(body, fixed, personal, values)
+        pieces = message.compose(body, fixed, personal, values)
         path = self._return_path(sender, letter["id"], who, verp.Kind.LETTER)
-        return Envelope(path, recipient, self._signed(composed, made))
+        return Envelope(path, recipient, self._signed(pieces, made))
 
     def sender(self, edition: Edition) -> str:
         """Return the address that an edition is from."""
@@ -263,9 +268,9 @@ class Composer:
         mailto = f"mailto:unsubscribe+{link[-LENGTH:]}@{domain}" if domain else None
         return message.unsubscribe_headers(link, mailto)
 
-    def _signed(self, composed: bytes, moment: datetime) -> bytes:
+    def _signed(self, pieces: tuple[bytes, ...], moment: datetime) -> tuple[bytes, ...]:
         """Return a message with its signature in front; `moment` is its Date, so that a retry is the same."""
-        return composed if self.dkim is None else self.dkim.sign(composed, moment) + composed
+        return pieces if self.dkim is None else (self.dkim.sign(b"".join(pieces), moment), *pieces)
 
     def _return_path(
         self, sender: str, number: int, subscriber_id: int, kind: verp.Kind = verp.Kind.DELIVERY

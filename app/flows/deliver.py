@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.core.db import Database
 from app.core.errors import Unavailable
 from app.delivery import claims, ledger, mailings, timing
-from app.delivery.claims import Claim, Settlement
+from app.delivery.claims import Claim, Key, Settlement
 from app.delivery.models import Mailing, State
 from app.flows import bounce
 from app.flows.compose import Composer, Envelope, Press, Reader
@@ -174,13 +174,14 @@ def settlement(
     claim: Claim, outcome: Outcome, relay: str, holds: bool, now: datetime, jitter: float
 ) -> Settlement:
     """Turn what the relay said into what the ledger records; `jitter` from -1 to 1 spreads the retries."""
-    base = Settlement(
-        claim, State.SENT, due_at=now, done_at=now, relay=relay[:NAME_LIMIT], attempts=claim.attempts
-    )
+    relay = relay[:NAME_LIMIT]
+    if isinstance(outcome, Sent):
+        reply, number = outcome.reply, outcome.relay_id and outcome.relay_id[:NAME_LIMIT]
+        text = _words(claim, reply.text)
+        return Settlement(claim, State.SENT, now, now, None, relay, number, reply.code, text, claim.attempts)
+    base = Settlement(claim, State.OWED, now, now, relay=relay, attempts=claim.attempts)
     again = timing.next_try(claim.attempts, now, jitter)
     match outcome:
-        case Sent(reply, relay_id):
-            return replace(_with(base, reply), relay_id=relay_id and relay_id[:NAME_LIMIT])
         case Refused(reply) | Deferred(reply) if again and fault_in(claim, outcome):
             reason = mailings.OWN_FAULT
             return replace(_with(base, reply), state=State.OWED, due_at=again, reason=reason)
@@ -219,6 +220,13 @@ async def record_alone(db: Database, worker_id: int, one: Settlement, now: datet
     return False
 
 
+async def give_back_unknown(db: Database, worker_id: int, held: Collection[Key], now: datetime) -> None:
+    """Give back what is a worker's by the rows though it does not know of it: a commit's answer was lost."""
+    async with db.transaction() as session:
+        freed = await ledger.free_unknown(session, worker_id, held, now)
+    log.warning("%d claims were given back whose commit had not been answered", freed)
+
+
 def is_about_us(outcome: Refused) -> bool:
     """Tell whether a refusal is about our sender or our login: nobody else has been named yet."""
     if outcome.stage != "mail" or outcome.reply.code == TOO_LARGE:
@@ -248,6 +256,8 @@ def _with(one: Settlement, reply: Reply) -> Settlement:
 
 def _words(claim: Claim, text: str) -> str:
     """Return a text as it is kept: on one line that any database takes, without the reader's address."""
+    if "@" not in text and text.isprintable():
+        return text[:WORDS_LIMIT]
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
     folded = plain.casefold()
     for form in _forms(claim.address):

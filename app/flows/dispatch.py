@@ -8,15 +8,14 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
 from app.core.db import Database
 from app.core.errors import Unavailable
 from app.core.jobs import Ear, Wake
-from app.delivery import ledger
-from app.delivery.claims import Claim, Settlement
+from app.delivery.claims import Claim, Key, Settlement
 from app.delivery.models import State
 from app.flows import deliver, faults
 from app.flows.compose import Composer, Envelope
@@ -24,10 +23,10 @@ from app.flows.deliver import Stock, Wish
 from app.flows.faults import Faults
 from app.flows.gate import Patience, loop_time, pause
 from app.flows.health import Health
-from app.flows.lane import Job, Lane, Name, name_of
+from app.flows.lane import Job, Lane
 from app.flows.post import Post
 from app.flows.turns import Turns
-from app.mail.relay import Outcome, Refused, Relay, Uncertain
+from app.mail.relay import Outcome, Relay, Uncertain
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +63,9 @@ class Dispatch:
         self._faults, self._faults_told = Faults(), 0
         self._health = Health(db)
         self._beat_at = float("-inf")  # loop time of the last heartbeat that was saved
-        self._term = 0
-        self._number = 0
+        self._term = self._number = 0
         self._in_doubt = False  # whether a claim may be committed that we do not know of
+        self._may_owe_letters = True
 
     @property
     def idle(self) -> bool:
@@ -102,6 +101,7 @@ class Dispatch:
         await self._stop_for_faults()
         await self._health.tell(self._lanes, self.now())
         self._release(self._issues, lambda job: not self._goes_on(job))
+        self._may_owe_letters = True
         self._ear.call()
 
     async def write(self) -> None:
@@ -163,12 +163,14 @@ class Dispatch:
     async def _carry(self, post: Post, job: Job) -> Settlement:
         """Compose a job's message, a letter's in a thread (it may be rendered first), and hand it over."""
         post.in_hand = False
-        make = partial(deliver.composed, self.composer, job.stock, job.claim, self.now())
-        envelope = make() if job.stock else await asyncio.to_thread(make)
+        made = (self.composer, job.stock, job.claim, self.now())
+        envelope = deliver.composed(*made) if job.stock else await asyncio.to_thread(deliver.composed, *made)
         if isinstance(envelope, Settlement):
             return envelope
+        if post.gate.proven:
+            return await self._hand_over(post, job, envelope)
         try:
-            async with post.gate.admission(self._patience):
+            async with post.gate.trial(self._patience):
                 return await self._hand_over(post, job, envelope)
         except TimeoutError:  # the worker stops
             return deliver.released(job.claim, self.now())
@@ -185,7 +187,7 @@ class Dispatch:
         post.in_hand = True
         was_fresh, sender = post.line.fresh, post.relay.url.sender or envelope.sender
         try:
-            outcome = await post.line.hand_over(sender, envelope.recipient, envelope.message)
+            outcome = await post.line.hand_over(sender, envelope.recipient, *envelope.pieces)
         except ValueError as error:  # an address or a text that SMTP cannot carry; nothing was sent
             return deliver.failed(job.claim, error, self.now())
         if (reason := post.heard(outcome, was_fresh, loop_time())) is not None:
@@ -195,9 +197,7 @@ class Dispatch:
 
     def _note_fault(self, job: Job, outcome: Outcome) -> None:
         """Stop a mailing at once where too many of its mails meet a fault of our own."""
-        is_of_relay = isinstance(outcome, Refused) and deliver.is_about_us(outcome)
-        fault = None if is_of_relay else deliver.fault_in(job.claim, outcome)
-        if self._faults.note(job.claim, fault):
+        if self._faults.note(job.claim, outcome):
             self._stocks.pop(job.claim.mailing_id or 0, None)
             self._release(self._issues, lambda one: not self._goes_on(one))
 
@@ -224,7 +224,7 @@ class Dispatch:
             if self.stopping or lane.problem:
                 self._release(lane, lambda _: True)
         taken = list(self._results)
-        gone = {name_of(one.claim) for one, _ in taken}
+        gone = [one.claim.key for one, _ in taken]
         if not taken and not any(self._room(lane, gone) or lane.jobs for lane in self._lanes):
             return
         taken_on: list[Claim] = []
@@ -232,20 +232,21 @@ class Dispatch:
         try:
             await self._reconcile()
             outcomes, wish, now = [one for one, _ in taken], self._wish(gone), self.now()
+            self._may_owe_letters &= not wish.letters
             taken_on = await self.db.work(
                 lambda connection: deliver.exchange(connection, self.worker_id, outcomes, wish, now)
             )
         except Exception as error:
-            self._in_doubt = True
+            self._in_doubt = self._may_owe_letters = True
             if isinstance(error, Unavailable):
                 raise
             log.exception("nothing is claimed now, and outcomes are recorded one by one")
-            taken = [
-                pair
-                for pair in taken
-                if await deliver.record_alone(self.db, self.worker_id, pair[0], self.now())
-            ]
+            record = partial(deliver.record_alone, self.db, self.worker_id, now=self.now())
+            taken = [pair for pair in taken if await record(pair[0])]
             await asyncio.sleep(TICK)
+        else:
+            letters = sum(claim.mailing_id is None for claim in taken_on)
+            self._may_owe_letters |= 0 < letters == wish.letters
         self._settled(taken)
         for claim in taken_on:
             self._enqueue(claim, stocks)
@@ -254,17 +255,15 @@ class Dispatch:
         """After a commit that may or may not have been: give back claims that we do not know to be ours."""
         if self._in_doubt:
             held = set().union(*(lane.held for lane in self._lanes))
-            async with self.db.transaction() as session:
-                freed = await ledger.free_unknown(session, self.worker_id, held, self.now())
+            await deliver.give_back_unknown(self.db, self.worker_id, held, self.now())
             self._in_doubt = False
-            log.warning("%d claims were given back whose commit had not been answered", freed)
 
     def _settled(self, done: Sequence[tuple[Settlement, asyncio.Future[None]]]) -> None:
         futures = {saved for _, saved in done}
         self._results = [pair for pair in self._results if pair[1] not in futures]
         for one, saved in done:
             for lane in self._lanes:
-                lane.held.discard(name_of(one.claim))
+                lane.held.discard(one.claim.key)
             if one.claim.mailing_id and one.state == State.SENT:
                 self.sent[one.claim.mailing_id] += 1
             if not saved.done():
@@ -276,23 +275,24 @@ class Dispatch:
     def _fenced(self) -> bool:
         return loop_time() - self._beat_at > FENCE
 
-    def _room(self, lane: Lane, gone: set[Name]) -> int:
-        return 0 if self.stopping or self._fenced else lane.room(len(lane.held - gone), loop_time())
+    def _room(self, lane: Lane, gone: Collection[Key]) -> int:
+        held = len(lane.held) - sum(key in lane.held for key in gone)
+        return 0 if self.stopping or self._fenced else lane.room(held, loop_time())
 
-    def _wish(self, gone: set[Name]) -> Wish:
+    def _wish(self, gone: Collection[Key]) -> Wish:
         """Return what there is room for; the order of the mailings turns from claim to claim."""
-        letters, issues = self._room(self._letters, gone), self._room(self._issues, gone)
+        letters = self._room(self._letters, gone) if self._may_owe_letters else 0
+        issues = self._room(self._issues, gone)
         stocks = list(self._stocks.values())
         turn = self._number % len(stocks) if stocks else 0
-        is_apart = self._letters is not self._issues
-        return Wish(-(-letters // 2), issues, is_apart, stocks[turn:] + stocks[:turn])
+        return Wish(-(-letters // 2), issues, len(self._lanes) > 1, stocks[turn:] + stocks[:turn])
 
     def _enqueue(self, claim: Claim, stocks: Mapping[int, Stock]) -> None:
         self._number += 1
         is_letter = claim.mailing_id is None
         lane = self._letters if is_letter else self._issues
         stock = stocks.get(claim.mailing_id or 0)
-        lane.held.add(name_of(claim))
+        lane.held.add(claim.key)
         lane.put(Job(int(not is_letter), self._number, claim, stock, self._term))
 
     def _release(self, lane: Lane, which: Callable[[Job], bool]) -> None:

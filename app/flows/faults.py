@@ -6,6 +6,8 @@ from app.core.db import Database
 from app.core.errors import Conflict
 from app.delivery import mailings
 from app.delivery.claims import Claim
+from app.flows import deliver
+from app.mail.outcome import Outcome, Refused
 
 ENOUGH = 3  # different readers
 AMONG = 30  # the last mails of a mailing
@@ -20,8 +22,10 @@ class Faults:
         self.halts: dict[int, str] = {}  # mailings that are to pause, and why
         self._last: dict[int, _Seen] = {}
 
-    def note(self, claim: Claim, fault: str | None) -> bool:
+    def note(self, claim: Claim, outcome: Outcome) -> bool:
         """Note what came back for a delivery; True where its mailing is to pause now."""
+        is_of_relay = isinstance(outcome, Refused) and deliver.is_about_us(outcome)
+        fault = None if is_of_relay else deliver.fault_in(claim, outcome)
         if claim.mailing_id is None or (fault is None and claim.mailing_id not in self._last):
             return False
         seen = self._last.setdefault(claim.mailing_id, deque(maxlen=AMONG))

@@ -100,11 +100,8 @@ class Gate:
             self.until = 0.0
 
     @asynccontextmanager
-    async def admission(self, patience: Patience) -> AsyncIterator[None]:
-        """Give a block in which a mail may go to the relay. Raises TimeoutError when the worker stops."""
-        if self.proven:
-            yield
-            return
+    async def trial(self, patience: Patience) -> AsyncIterator[None]:
+        """Give a block in which a mail goes to a relay not `proven` yet. Raises TimeoutError when the worker stops."""
         await patience.lasting(self._trials.acquire())
         try:
             yield

@@ -7,12 +7,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from app.delivery.claims import Claim
+from app.delivery.claims import Claim, Key
 from app.flows.deliver import Stock
 from app.flows.gate import Gate, loop_time
 from app.mail.relay import Relay
-
-Name = tuple[str, tuple[int, ...]]  # a claim's table and key
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,11 +32,6 @@ class Job:
         return self.stock is not None and self.stock.holds
 
 
-def name_of(claim: Claim) -> Name:
-    """Return what names a claim's row."""
-    return claim.table.name, claim.key
-
-
 class Lane:
     """A queue of jobs, the claims of this lane that are not settled yet, and its relays' gates.
 
@@ -48,7 +41,7 @@ class Lane:
 
     def __init__(self, relays: Sequence[Relay]) -> None:
         self.jobs: list[Job] = []
-        self.held: set[Name] = set()
+        self.held: set[Key] = set()
         self.gates = {
             id(relay): Gate(relay.url.name, relay.url.connections, relay.url.weight) for relay in relays
         }
@@ -97,10 +90,13 @@ class Lane:
         self.match()
 
     async def next(self, gate: Gate, seconds: float | None) -> Job:
-        """Wait for a job and take it for a connection of this gate. Raises TimeoutError after so many seconds."""
+        """Take a job for a connection of this gate, or wait for one. Raises TimeoutError after so many seconds."""
+        at = loop_time()
+        if self.jobs and not (self._is_weighted and gate.turn > self._least(at)):
+            gate.take(at)
+            return heapq.heappop(self.jobs)
         given: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
         self._waiting.append((gate, given))
-        self.match()
         try:
             async with asyncio.timeout(seconds):
                 return await given
@@ -112,6 +108,8 @@ class Lane:
 
     def match(self) -> None:
         """Hand out jobs for as long as there are any and somebody may take one."""
+        if not self.jobs or not self._waiting:
+            return
         at = loop_time()
         self._waiting = deque(one for one in self._waiting if not one[1].done())
         while self.jobs and self._waiting:

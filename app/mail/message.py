@@ -92,8 +92,10 @@ def splice(text: str, slots: Collection[str], written: Callable[[str], str]) -> 
     )
 
 
-def compose(body: Body, fixed: bytes, personal: bytes, values: Mapping[str, str]) -> bytes:
-    """The whole message: headers of the mailing, headers of the reader, body. Same input, same octets.
+def compose(body: Body, fixed: bytes, personal: bytes, values: Mapping[str, str]) -> tuple[bytes, ...]:
+    """The whole message in pieces: headers of the mailing, headers of the reader, body. Same input, same octets.
+
+    Each piece is whole lines, and the long ones are the same objects in every message of a mailing.
 
     `fixed` and `personal` are lines from `headers`; MIME-Version and Content-Type are added here. `values`
     has one for each slot, escaped here for the HTML. Every line ends in CRLF, is ASCII, has ≤ 998 octets and
@@ -104,7 +106,7 @@ def compose(body: Body, fixed: bytes, personal: bytes, values: Mapping[str, str]
         if block and (not block.endswith(b"\r\n") or b"\r\n\r\n" in block or block.startswith(b"\r\n")):
             raise ValueError("headers are whole lines, each ending in CRLF, with no empty one")
     text, html = body.text.fill(values), body.html.fill(values)
-    return b"".join((fixed, personal, body.opening, text, body.between, html, body.closing))
+    return (fixed, personal, body.opening, text, body.between, html, body.closing)
 
 
 @dataclass(frozen=True, slots=True)

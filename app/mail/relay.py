@@ -53,7 +53,7 @@ class Line(Protocol):
     def fresh(self) -> bool:
         """Whether it has taken none yet."""
 
-    async def hand_over(self, sender: str, recipient: str, message: bytes) -> Outcome:
+    async def hand_over(self, sender: str, recipient: str, *pieces: bytes) -> Outcome:
         """Hands one mail over; see Connection."""
 
     async def close(self) -> None:
@@ -174,16 +174,17 @@ class Connection:
         """Whether no mail has been handed over yet."""
         return self._handed == 0
 
-    async def hand_over(self, sender: str, recipient: str, message: bytes) -> Outcome:
+    async def hand_over(self, sender: str, recipient: str, *pieces: bytes) -> Outcome:
         """Hands one mail over and says what became of it; `sender` may be "" (bounces, RFC 5321 §4.5.5).
 
-        Raises ValueError where an address cannot be written into a command, or `message` is not 7-bit
-        text in CRLF lines none of which begins with a dot: nothing was sent then. When the caller is
-        cancelled the connection is cut; the mail may be accepted only if its dot was already written.
+        The message comes in pieces. Raises ValueError where an address cannot be written into a command, or a
+        piece is not 7-bit text in CRLF lines none of which begins with a dot: nothing was sent then. When the
+        caller is cancelled the connection is cut; the mail may be accepted only if its dot was already written.
         """
         check_address(sender)
         check_address(recipient or " ")
-        check_message(message)
+        check_message(pieces)
+        message = b"".join(pieces)
         if 0 < self._largest < len(message):
             text = f"5.3.4 The message has {len(message)} octets, the relay takes {self._largest}"
             return Refused(Reply(552, text), "mail")

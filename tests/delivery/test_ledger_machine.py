@@ -297,8 +297,7 @@ class Ledger(RuleBasedStateMachine):
         """A worker gives back what it does not know of."""
         its = self.flying(worker)
         known &= set(its)
-        names = [("delivery", key) for key in known]
-        freed = self.make(lambda session: ledger.free_unknown(session, worker, names, self.now))
+        freed = self.make(lambda session: ledger.free_unknown(session, worker, known, self.now))
         assert freed == len(its) - len(known)
         for key in set(its) - known:
             self.model.rows[key] = Row("owed", self.now)

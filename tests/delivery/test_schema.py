@@ -144,7 +144,7 @@ async def test_the_ledger_s_main_line_runs(db: Database) -> None:
         "owed": 2, "in_flight": 2, "sent": 2, "deferred": 1, "refused": 1, "failed": 1, "uncertain": 1,
     }  # fmt: skip
     async with db.transaction() as session:
-        held = [("delivery", taken[6].key), ("letter", letters[0].key)]
+        held = [taken[6].key, letters[0].key]
         assert await ledger.free_unknown(session, worker, held, NOW) == 1
         assert await ledger.free(session, [worker], NOW) == 1
     async with db.transaction() as session:

@@ -563,7 +563,7 @@ def test_a_spliced_body_equals_the_whole_one(rich: str, plain: str, given: dict[
     whole_html = in_base64(filled(crlf(rich), given, lambda value: html.escape(crlf(value))))
     assert body.text.head + body.text.fill(given) == whole_text
     assert body.html.head + body.html.fill(given) == whole_html
-    written = message.compose(body, b"", b"", given)
+    written = b"".join(message.compose(body, b"", b"", given))
     assert body.opening + body.text.fill(given) in written
     assert_canonical(written)
     parts = [*parsed(written[:-2]).iter_parts()]
@@ -597,7 +597,7 @@ def a_message(rich: str, plain: str) -> bytes:
         + headers.structured("Message-ID", "<daily-20261026.ABC@news.example.com>")
         + message.unsubscribe_headers(URL, MAILTO)
     )
-    return message.compose(message.prepare(rich, plain), fixed, personal, VALUES)
+    return b"".join(message.compose(message.prepare(rich, plain), fixed, personal, VALUES))
 
 
 RICH = '<p>日报</p>\n<a href="__BS_MANAGE__">管理</a> __BS_ADDRESS__ <a href="__BS_UNSUBSCRIBE__">退订</a>\n'
@@ -681,7 +681,7 @@ def test_a_hostile_text_leaves_canonical_octets_wherever_it_stands(text: str) ->
     body = message.prepare(f"{sayable}__BS_ADDRESS__", f"{sayable}__BS_ADDRESS__")
     fixed = headers.unstructured("Subject", text) + headers.mailbox("From", text, "daily@news.example.com")
     personal = headers.mailbox("To", text, "reader@example.org")
-    written = message.compose(body, fixed, personal, VALUES | {"__BS_ADDRESS__": sayable})
+    written = b"".join(message.compose(body, fixed, personal, VALUES | {"__BS_ADDRESS__": sayable}))
     assert_canonical(written)
     assert parsed(written).keys() == ["Subject", "From", "To", "MIME-Version", "Content-Type"]
     assert b"\r\n.\r\n" not in written
