@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from app.api.shapes import Page, Shape, example
 
@@ -18,6 +18,7 @@ READER = {
     "paused_until": None,
     "timezone": "Asia/Shanghai",
     "hour": None,
+    "weekdays_only": False,
     "source": "form",
     "created_at": "2026-10-26T00:00:00Z",
     "confirmed_at": "2026-10-26T00:03:12Z",
@@ -65,6 +66,8 @@ class SubscriberChange(Shape):
     editions: list[str] = Field(default=[], max_length=50)
     timezone: str | None = Field(default=None, max_length=64)
     hour: int | None = Field(default=None, ge=0, le=23)
+    weekdays_only: bool = False
+    paused_until: AwareDatetime | None = Field(default=None, description="within a year; null ends a pause")
 
 
 class ImportOrder(Shape):
@@ -93,6 +96,7 @@ class SubscriberView(BaseModel):
     paused_until: datetime | None
     timezone: str | None
     hour: int | None
+    weekdays_only: bool
     source: str
     created_at: datetime
     confirmed_at: datetime | None

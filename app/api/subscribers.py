@@ -71,14 +71,9 @@ async def change(
     session: Writing, at: InHouse, holder: Editor, subscriber_id: Id, change: SubscriberChange
 ) -> dict[str, Any]:
     """Change what a reader asked you to change; no editions at all is leaving."""
-    given = change.model_dump(exclude_unset=True)
-    if "timezone" in given:
-        given["timezone"] = given["timezone"] or ""
-    if "hour" in given and given["hour"] is None:
-        given["hour"] = -1
-    who = await readers.change(
-        session, subscriber_id, readers.Change(**given), Origin(f"editor:{holder.name}"[:120]), at.now()
-    )
+    wanted: Any = change.model_dump(exclude_unset=True)
+    origin = Origin(f"editor:{holder.name}"[:120])
+    who = await readers.change(session, subscriber_id, wanted, origin, at.now())
     return (await readers.view(session, [who]))[0]
 
 

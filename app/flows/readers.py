@@ -1,15 +1,14 @@
 """What editors are told of readers, and what they may do for them: add, change, ask again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.config import Settings
 from app.core.errors import Conflict, Fault, Invalid, NotFound
-from app.flows import subscribe, writing
+from app.flows import second_thoughts, subscribe, writing
 from app.issues import store as issues
 from app.subscribers import addresses, store, suppression
 from app.subscribers.consent import State
@@ -18,15 +17,16 @@ from app.subscribers.models import Subscriber
 from app.subscribers.store import Origin
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What an editor changes of a reader; None leaves it, an empty `timezone` and an `hour` of -1 take it away."""
+class Change(TypedDict, total=False):
+    """What an editor changes of a reader; what is left out stays, and None takes a wish or a pause away."""
 
-    name: str | None = None
-    language: str | None = None
-    editions: Sequence[str] | None = None
-    timezone: str | None = None
-    hour: int | None = None
+    name: str
+    language: str
+    editions: Sequence[str]
+    timezone: str | None
+    hour: int | None
+    weekdays_only: bool
+    paused_until: datetime | None
 
 
 async def view(session: AsyncSession, readers: Sequence[Subscriber]) -> list[dict[str, Any]]:
@@ -45,6 +45,7 @@ async def view(session: AsyncSession, readers: Sequence[Subscriber]) -> list[dic
             "paused_until": one.paused_until,
             "timezone": one.timezone,
             "hour": one.hour,
+            "weekdays_only": one.weekdays_only,
             "source": one.source,
             "created_at": one.created_at,
             "confirmed_at": one.confirmed_at,
@@ -88,18 +89,22 @@ async def change(
 ) -> Subscriber:
     """Change a reader as they asked an editor to; no editions at all is leaving.
 
-    Raises NotFound, Invalid for a value, Conflict for the editions of somebody who has left.
+    Raises NotFound, Invalid for a value, Conflict for the editions or the pause of somebody who has left.
     """
     who = await store.get(session, subscriber_id)
-    if wanted.editions is not None:
-        await _choose(session, who, wanted.editions, origin, now)
-    if wanted.name is not None:
-        who.name = cells.clean(wanted.name)
-    who.language = wanted.language or who.language
-    if wanted.timezone is not None:
-        who.timezone = _zone(wanted.timezone)
-    if wanted.hour is not None:
-        who.hour = wanted.hour if wanted.hour >= 0 else None
+    if "editions" in wanted:
+        await _choose(session, who, wanted["editions"], origin, now)
+    if until := wanted.get("paused_until"):
+        await second_thoughts.pause(session, who, until, origin, now)
+    elif "paused_until" in wanted:
+        await second_thoughts.resume(session, who, origin, now)
+    if "name" in wanted:
+        who.name = cells.clean(wanted["name"])
+    if "timezone" in wanted:
+        who.timezone = _zone(wanted["timezone"])
+    who.language = wanted.get("language", who.language)
+    who.hour = wanted.get("hour", who.hour)
+    who.weekdays_only = wanted.get("weekdays_only", who.weekdays_only)
     await session.flush()
     return who
 
@@ -119,7 +124,7 @@ async def _choose(
         await subscribe.change(session, who, slugs, who.language, origin, now)
 
 
-def _zone(written: str) -> str | None:
+def _zone(written: str | None) -> str | None:
     try:
         return cells.zone(written) if written else None
     except ValueError as error:

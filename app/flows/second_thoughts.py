@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
 from app.core.db import Database
-from app.core.errors import Conflict, Invalid
+from app.core.errors import Conflict, Fault, Invalid
 from app.flows import subscribe, writing
 from app.flows.compose import Composer
 from app.issues import store as issues
@@ -73,7 +73,7 @@ async def pause(
     """
     await store.hold(session, who)
     if who.state not in (State.ACTIVE, State.PAUSED):
-        raise Conflict("You have left, so there is nothing to pause.")
+        raise Conflict("Only a reader takes a pause, and this one is none (any more).")
     check_pause(until, now)
     if who.state == State.ACTIVE:
         who.paused_at = now
@@ -85,7 +85,8 @@ async def pause(
 def check_pause(until: datetime, now: datetime) -> None:
     """Raise Invalid unless a pause may end then."""
     if not now < until <= now + LONGEST_PAUSE:
-        raise Invalid("A pause ends on a day to come, within a year.")
+        sentence = "A pause ends on a day to come, within a year."
+        raise Invalid(sentence, [Fault(sentence, field="paused_until")])
 
 
 async def resume(session: AsyncSession, who: Subscriber, origin: Origin, now: datetime) -> None:

@@ -3,14 +3,17 @@
 import asyncio
 import csv
 import io
+import re
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from app.core.tokens import Purpose
 from app.flows import imports
 from tests.api.problems import faults, holding, problem
-from tests.world import World
+from tests.world import START, World
 
 
 async def posted(world: World, content: str | bytes, **query: Any) -> dict[str, Any]:
@@ -67,22 +70,43 @@ async def test_a_reader_is_changed_as_they_asked(world: World) -> None:
         "editions": ["weekly"],
         "timezone": "Asia/Shanghai",
         "hour": 7,
+        "weekdays_only": True,
         "language": "en",
     }
     answer = await world.api.patch(f"/subscribers/{number}", json=change)
     assert answer.status_code == 200, answer.text
     shown = (await world.api.get(f"/subscribers/{number}")).json()
     assert shown == answer.json()
-    wanted = {
-        "name": "Ann Lee",
-        "editions": ["weekly"],
-        "timezone": "Asia/Shanghai",
-        "hour": 7,
-        "language": "en",
-    }
-    assert shown | wanted == shown
-    shown = (await world.api.patch(f"/subscribers/{number}", json={"timezone": None, "hour": None})).json()
-    assert (shown["timezone"], shown["hour"], shown["name"]) == (None, None, "Ann Lee")
+    assert shown | change | {"name": "Ann Lee"} == shown
+    back = {"timezone": None, "hour": None, "weekdays_only": False}
+    shown = (await world.api.patch(f"/subscribers/{number}", json=back)).json()
+    assert shown | back | {"name": "Ann Lee", "editions": ["weekly"]} == shown
+
+
+async def test_all_that_a_reader_chooses_on_their_page_an_editor_can_read_and_change(world: World) -> None:
+    number = await world.reader("a@example.com", "daily")
+    page = await world.web.get(world.house.composer.link(Purpose.PREFERENCES, number))
+    chosen = set(re.findall(r'<(?:input|select)[^>]* name="(\w+)"', page.text))
+    one_of = {"pause": "paused_until", "until": "paused_until"}
+    assert chosen == {"editions", "weekdays_only", "hour", "timezone", "pause", "until", "language"}
+    properties = (await world.api.get("/openapi.json")).json()["components"]["schemas"]
+    for shape in ("SubscriberView", "SubscriberChange"):
+        assert {one_of.get(name, name) for name in chosen} <= set(properties[shape]["properties"])
+
+
+async def test_a_reader_pauses_through_an_editor_and_comes_back(world: World) -> None:
+    number = await world.reader("a@example.com", "daily")
+    mailing = await world.send(await world.issue())
+    await world.worker().advance()
+    until = START + timedelta(days=7)
+    shown = (await world.api.patch(f"/subscribers/{number}", json={"paused_until": until.isoformat()})).json()
+    assert (shown["status"], datetime.fromisoformat(shown["paused_until"])) == ("paused", until)
+    assert (await world.books_balance(mailing))["withdrawn"] == 1
+    shown = (await world.api.patch(f"/subscribers/{number}", json={"paused_until": None})).json()
+    assert (shown["status"], shown["paused_until"]) == ("active", None)
+    await world.api.patch(f"/subscribers/{number}", json={"editions": []})
+    problem(await world.api.patch(f"/subscribers/{number}", json={"paused_until": until.isoformat()}), 409)
+    assert (await world.api.get(f"/subscribers/{number}")).json()["status"] == "ended"
 
 
 async def test_no_editions_is_leaving_and_what_was_owed_is_withdrawn(world: World) -> None:
@@ -101,6 +125,10 @@ async def test_no_editions_is_leaving_and_what_was_owed_is_withdrawn(world: Worl
     [
         ({"timezone": "Mars/Base"}, "timezone"),
         ({"hour": 24}, "hour"),
+        ({"weekdays_only": None}, "weekdays_only"),
+        ({"paused_until": "2026-10-01T00:00:00Z"}, "paused_until"),
+        ({"paused_until": "2028-10-01T00:00:00Z"}, "paused_until"),
+        ({"paused_until": "2026-11-01T00:00:00"}, "paused_until"),
         ({"language": "tlh"}, "language"),
         ({"email": "b@example.com"}, "email"),
     ],
