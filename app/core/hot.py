@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -54,6 +54,12 @@ class Hot:
             compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
             self._texts[dialect.name] = (str(compiled), compiled.positiontup, compiled.params)
         return self._texts[dialect.name]
+
+
+def instant(value: datetime | str | None) -> datetime | None:
+    """Return an instant of a row, which comes as the database keeps it."""
+    read = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return read.replace(tzinfo=UTC) if read is not None and read.tzinfo is None else read
 
 
 def given(name: str, kind: TypeEngine[Any]) -> BindParameter[Any]:

@@ -33,7 +33,7 @@ from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.core.db import stored
-from app.core.hot import Hot, given, listed
+from app.core.hot import Hot, given, instant, listed
 from app.delivery import books, timing
 from app.delivery.models import UNDER_WAY, Delivery, Letter, Mailing, State, is_in_flight, is_waiting
 
@@ -57,6 +57,7 @@ class Claim:
     language: str
     attempts: int
     letter: Mapping[str, Any] | None = None
+    slot: datetime | None = None  # the reader's own hour
 
     @property
     def table(self) -> Table:
@@ -115,7 +116,9 @@ def claim(
     books.count(connection, worker_id, moves)
     taken = [(row, known[row.subscriber_id]) for row in by_state.get(State.IN_FLIGHT, [])]
     return [
-        Claim(tuple(row[:2]), mailing_id, row.subscriber_id, who.address, who.language, row.attempts + 1)
+        Claim(
+            row[:2], mailing_id, row[1], who.address, who.language, row.attempts + 1, slot=instant(row.slot)
+        )
         for row, who in taken
     ]
 
@@ -125,16 +128,17 @@ def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
     goes_on = exists().where(
         mailing.c.id == number, mailing.c.state.in_(UNDER_WAY), mailing.c.expires_at > now
     )
+    c = delivery.c
     return (
-        select(delivery.c.issue_id, delivery.c.subscriber_id, delivery.c.state, delivery.c.attempts)
+        select(c.issue_id, c.subscriber_id, c.state, c.attempts, c.slot)
         .where(
-            delivery.c.mailing_id == number,
-            delivery.c.provider == "",
+            c.mailing_id == number,
+            c.provider == "",
             is_waiting(delivery),
-            delivery.c.due_at <= now,
+            c.due_at <= now,
             goes_on,
         )
-        .order_by(delivery.c.due_at)
+        .order_by(c.due_at)
         .limit(given("limit", Integer()))
         .with_for_update(skip_locked=True, of=delivery)
     )
@@ -175,13 +179,13 @@ def claim_letters(connection: Connection, worker_id: int, limit: int, now: datet
 
 @cache
 def _due_letters() -> Select[*tuple[Any, ...]]:
-    instant = letter.c.due_at.type
+    kind = letter.c.due_at.type
     return (
         select(letter)
         .where(
             is_waiting(letter),
-            letter.c.due_at <= bindparam("now", type_=instant),
-            letter.c.created_at > bindparam("young", type_=instant),
+            letter.c.due_at <= bindparam("now", type_=kind),
+            letter.c.created_at > bindparam("young", type_=kind),
         )
         .order_by(letter.c.due_at)
         .limit(bindparam("limit"))

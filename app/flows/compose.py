@@ -30,10 +30,11 @@ PAGES = {Purpose.CONFIRM: "c", Purpose.PREFERENCES: "p", Purpose.UNSUBSCRIBE: "u
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Whom a message is for: subscriber 0 is nobody, whose links open nothing."""
+    """Whom a message is for: subscriber 0 is nobody, whose links open nothing; `slot` is their own hour."""
 
     subscriber_id: int
     address: str
+    slot: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class Composer:
         moment: datetime,
         rendition: Rendition,
     ) -> Press:
-        """Set a rendition for all its readers; `moment` is the Date of every copy, so that a retry is the same."""
+        """Set a rendition for all its readers; `moment` is the Date of who has no hour of their own."""
         sender = self.sender(edition)
         name = edition.sender_name or edition.name
         stamp = f"{edition.slug}{day:%Y%m%d}"
@@ -129,7 +130,6 @@ class Composer:
             headers.mailbox("From", name, sender)
             + self._reply_to()
             + headers.unstructured("Subject", rendition.subject)
-            + headers.date(moment)
             + headers.structured("Content-Language", i18n.catalogue(language).tag)
             + message.list_headers(edition.name, self.list_id(edition), self._list_links(edition))
             + headers.feedback_id(stamp, edition.slug, "issue", self.settings.domain)
@@ -138,13 +138,18 @@ class Composer:
         return Press(issue_id, edition.id or 0, edition.slug, day, sender, body, fixed, moment)
 
     def issue_message(self, press: Press, reader: Reader) -> Envelope:
-        """Return one reader's copy of an issue. Raises ValueError when their address cannot be written."""
+        """Return one reader's copy of an issue, whose Date no retry changes.
+
+        Raises ValueError when their address cannot be written.
+        """
         recipient = headers.envelope_address(reader.address)
         who = reader.subscriber_id
         links = self.links(press, reader)
         token = self.signer.sign(Purpose.MESSAGE, who, press.edition_id)
+        moment = reader.slot or press.moment
         personal = (
-            headers.mailbox("To", "", recipient)
+            headers.date(moment)
+            + headers.mailbox("To", "", recipient)
             + headers.structured(
                 "Message-ID", f"<{press.slug}-{press.day:%Y%m%d}.{token}@{self.settings.domain}>"
             )
@@ -152,7 +157,7 @@ class Composer:
         )
         pieces = message.compose(press.body, press.fixed, personal, links)
         path = self._return_path(press.sender, press.issue_id, who)
-        return Envelope(path, recipient, self._signed(pieces, press.moment))
+        return Envelope(path, recipient, self._signed(pieces, moment))
 
     def links(self, press: Press, reader: Reader) -> dict[str, str]:
         """Return what a reader's copy has in its slots."""

@@ -126,9 +126,8 @@ def compose(composer: Composer, stock: Stock | None, claim: Claim) -> Envelope:
     """Return the message for a claim; only a letter has no stock. Raises ValueError when it cannot be written."""
     if stock is None:
         return composer.letter_message(claim.letter or {})
-    return composer.issue_message(
-        stock.press(claim.language), Reader(claim.subscriber_id or 0, claim.address)
-    )
+    reader = Reader(claim.subscriber_id or 0, claim.address, claim.slot)
+    return composer.issue_message(stock.press(claim.language), reader)
 
 
 def composed(composer: Composer, stock: Stock | None, claim: Claim, now: datetime) -> Envelope | Settlement:

@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from functools import lru_cache
 
 import idna
 
@@ -101,6 +102,7 @@ def urls(name: str, *targets: str) -> bytes:
     return structured(name, ", ".join(f"<{target}>" for target in targets))
 
 
+@lru_cache(maxsize=32)
 def date(moment: datetime) -> bytes:
     """The Date of RFC 5322 §3.3, in UTC: one moment is written in one way. Raises ValueError if naive."""
     if moment.tzinfo is None:

@@ -1,6 +1,8 @@
 """A reader gets an issue at the hour they chose, where they are, and never behind the next issue."""
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from email import message_from_bytes
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from app.delivery import mailings
 from app.delivery.models import Delivery
 from app.flows import deliver, publish
 from app.subscribers.models import Subscriber
-from tests.sink import Sink
+from tests.sink import Mail, Sink, accept_then, at
 from tests.world import DAY, START, World, house_at, recipients
 
 SATURDAY, SUNDAY, MONDAY = (date(2026, 10, day) for day in (24, 25, 26))
@@ -79,6 +81,26 @@ async def send_at_hours(world: World) -> None:
         ["noon@example.com", "home@example.com"],
     )
     await world.books_balance(mailing)
+
+
+async def test_a_mail_for_their_hour_is_dated_with_it_and_a_retry_has_the_same_bytes(world: World) -> None:
+    await reader_at(world, "any@example.com", None)
+    await reader_at(world, "noon@example.com", 14)
+    mailing = await world.send(await world.issue())
+    async with world.working():
+        while not world.sink.mails:
+            await world.until(mailing, "sending")
+        world.sink.script = at("dot", accept_then("close"), times=1)
+        world.clock.forward(hours=WAITING)
+        while len(world.sink.mails) < 2:
+            await world.until(mailing, "sending")
+        world.clock.forward(hours=1)
+        await world.until(mailing)
+    soon, noon, again = world.sink.mails
+    started = (await mailing_row(world, mailing)).started_at
+    assert dated(soon) == started.replace(microsecond=0)
+    assert dated(noon) == START + timedelta(hours=WAITING)
+    assert (noon.recipient, noon.data) == ("noon@example.com", again.data)
 
 
 async def test_who_waits_is_told_so_to_an_editor_who_asks_why(world: World) -> None:
@@ -149,6 +171,11 @@ async def test_weekdays_only_is_silence_on_weekends_for_what_comes_on_weekdays_t
     if not comes:
         answer = await world.api.post(f"/issues/{issue}/why", json={"address": "quiet@example.com"})
         assert answer.json()["verdict"] == "weekend"
+
+
+def dated(mail: Mail) -> datetime:
+    """Return a mail's Date."""
+    return parsedate_to_datetime(message_from_bytes(mail.data)["Date"])
 
 
 async def mailing_row(world: World, mailing: int) -> Any:
