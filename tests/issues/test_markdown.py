@@ -119,6 +119,18 @@ def test_a_link_holds_what_stands_between_its_brackets() -> None:
     assert runs("看[论文][x]。\n\n[x]: https://a.org/x")[1] == Run("论文", url="https://a.org/x")
 
 
+@pytest.mark.parametrize("marked", ["[one](https://a.org/)", "**one**", "*one*", "`one`"])
+def test_a_line_that_ends_beside_marked_words_leaves_its_space_outside_them(marked: str) -> None:
+    before, words, after = runs(f"See\n{marked}\nand more.")
+    assert (before.text, words.text, after.text) == ("See ", "one", " and more.")
+
+
+def test_a_line_that_ends_within_marked_words_keeps_its_space_there() -> None:
+    assert [run.text for run in runs("See **all\nof them** [and\nmore](https://a.org/).")] == [
+        "See ", "all of them", " ", "and more", ".",
+    ]  # fmt: skip
+
+
 def test_lists_quotes_code_and_images_are_blocks() -> None:
     assert blocks("3. 一\n4. 二\n   - 三") == (Listing((("一",), ("二", Listing((("三",),)))), 3),)
     assert blocks("> 引。\n>\n> 又。") == (Quote(("引。", "又。")),)

@@ -64,7 +64,9 @@ class _Runs:
         if not text:
             return
         if self.broken and self.found and not _joins(self.found[-1].text[-1:] + text[0]):
-            self.found.append(Run(" ", frozenset(self.marks), self.url))
+            before = self.found[-1]
+            shared = self.url if self.url == before.url else None
+            self.found.append(Run(" ", before.marks & frozenset(self.marks), shared))
         self.broken = False
         self.found.append(Run(text, frozenset([*self.marks, *marks]), self.url))
 
