@@ -10,6 +10,7 @@ import httpx
 import pytest
 from sqlmodel import col, select
 
+from app.cli import demo
 from app.delivery.models import Letter
 from app.issues.models import IssueText
 from tests.api.problems import faults, problem
@@ -616,3 +617,15 @@ def times(value: Any) -> list[datetime]:
 
 def instant(written: str) -> datetime:
     return datetime.fromisoformat(written)
+
+
+@pytest.mark.parametrize(("edition", "day"), [("daily", "2026-10-26"), ("weekly", "2026-10-25")])
+async def test_the_samples_of_a_first_run_have_nothing_to_look_at_twice(
+    world: World, edition: str, day: str
+) -> None:
+    text = (demo.SAMPLES / f"{edition}.txt").read_text(encoding="utf-8")
+    made = await world.api.post(
+        "/issues", params={"edition": edition, "date": day}, content=text, headers=PLAIN
+    )
+    found = await world.api.get(f"/issues/{made.json()['id']}/preflight")
+    assert found.json() == {"errors": [], "warnings": []}
