@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import SQLModel
@@ -36,6 +37,7 @@ from app.core.stories import Story, end_of
 
 Found = TypeVar("Found")
 Given = ParamSpec("Given")
+Step = Callable[[Connection], Any]
 
 NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -77,7 +79,7 @@ def stored(moment: datetime) -> str:
 
 
 class Database:
-    """One database and the ways to it: `transaction` to change, `reading` to look, `work` and `perform` to be fast."""
+    """One database and the ways to it: to change, to look, and on SQLite, where a session is slow, to work fast."""
 
     def __init__(self, url: str) -> None:
         """Take `sqlite:///path` or `postgresql://…`; nothing is opened yet."""
@@ -87,7 +89,7 @@ class Database:
         # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
         self._writer = asyncio.Lock() if self.is_sqlite else None
         self._bench = _Bench(url) if self.is_sqlite else None
-        self._stories: list[tuple[Story[Any], asyncio.Future[Any]]] = []
+        self._steps: list[tuple[Step, asyncio.Future[Any]]] = []
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -124,20 +126,25 @@ class Database:
                 return await self._bench.run(step)
 
     async def perform(self, story: Story[Found]) -> Found:
-        """Run what is written for a session, committed when this returns, and undone alone when it raises.
+        """Run what is written for a session; on SQLite where `work` does, so it waits for nothing but its session."""
+        if self.is_sqlite:
+            return await self.work(lambda connection: end_of(connection, story))
+        async with self.transaction() as session:
+            return await story(session)
 
-        On SQLite it runs where `work` does, and stories that come at once share a transaction. A story may wait for
-        nothing but its session. One who is cancelled here may have done it all the same. Raises Unavailable, too.
+    async def together(self, step: Callable[[Connection], Found]) -> Found:
+        """Run a step as `work` does; on SQLite those that come at once share a commit, and each is undone alone.
+
+        Who is cancelled here may have done it all the same.
         """
         if self._writer is None or self._bench is None:
-            async with self.transaction() as session:
-                return await story(session)
+            return await self.work(step)
         told: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        self._stories.append((story, told))
+        self._steps.append((step, told))
         async with self._writer:
             if not told.done():  # else somebody before us took it along
-                together, self._stories = self._stories, []
-                await _told_together(self._bench, together)
+                those, self._steps = self._steps, []
+                await _done_together(self._bench, those)
         return await told
 
     @asynccontextmanager
@@ -178,19 +185,33 @@ class _Bench:
         self._engine.dispose()
 
 
-async def _told_together(bench: _Bench, stories: list[tuple[Story[Any], asyncio.Future[Any]]]) -> None:
-    """Run stories in one transaction, and give each what it returned or raised."""
+async def _done_together(bench: _Bench, steps: list[tuple[Step, asyncio.Future[Any]]]) -> None:
+    """Run steps in one transaction, and give each what it returned or raised."""
     try:
         with told_plainly():
-            ends = await bench.run(lambda connection: [end_of(connection, story) for story, _ in stories])
+            ends = await bench.run(lambda connection: [_end_of(connection, step) for step, _ in steps])
     except BaseException as error:
         lost = error if isinstance(error, Exception) else Unavailable("The program ends; try again.")
-        ends = [lost] * len(stories)
+        ends = [lost] * len(steps)
         if lost is not error:
             raise
     finally:
-        for (_, told), end in zip(stories, ends, strict=True):
+        for (_, told), end in zip(steps, ends, strict=True):
             told.set_exception(end) if isinstance(end, Exception) else told.set_result(end)
+
+
+def _end_of(connection: Connection, step: Step) -> Any:
+    """Run a step in a savepoint; return what it returned or raised, and raise when the transaction is lost."""
+    connection.exec_driver_sql("SAVEPOINT step")
+    try:
+        return step(connection)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        connection.exec_driver_sql("ROLLBACK TO step")
+        return error
+    finally:
+        connection.exec_driver_sql("RELEASE step")
 
 
 def _engine(url: str) -> AsyncEngine:

@@ -4,19 +4,18 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 Found = TypeVar("Found")
 Story = Callable[[AsyncSession], Coroutine[Any, Any, Found]]
 
 
-def end_of(connection: Connection, story: Story[Any]) -> Any:
-    """Run a story in a savepoint; return what it returned or raised, and raise when the transaction is lost.
+def end_of(connection: Connection, story: Story[Found]) -> Found:
+    """Run a story in the transaction of a connection, and return what it returned.
 
     The connection never makes its session wait, so a story comes to its end at the first push.
     """
-    session = AsyncSession(expire_on_commit=False, join_transaction_mode="create_savepoint")
+    session = AsyncSession(expire_on_commit=False, join_transaction_mode="rollback_only")
     session.sync_session.bind = connection
     telling = story(session)
     try:
@@ -24,11 +23,8 @@ def end_of(connection: Connection, story: Story[Any]) -> Any:
         raise RuntimeError("the story waits for something other than its session")
     except StopIteration as end:
         session.sync_session.commit()
-        return end.value
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception as error:
-        return error
+        found: Found = end.value
+        return found
     finally:
         telling.close()
         session.sync_session.close()

@@ -5,8 +5,10 @@ is to us is looked at afterwards, within the limits: a mailbox gets few letters,
 """
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -14,7 +16,10 @@ from app.core.config import Settings
 from app.core.db import Database
 from app.core.errors import BroadsheetError, TooMany
 from app.flows import subscribe
-from app.subscribers import addresses, asks
+from app.issues import store as issues
+from app.issues.models import Edition
+from app.subscribers import asks
+from app.subscribers.addresses import Address
 from app.subscribers.models import Ask, AskState
 from app.subscribers.store import Origin
 
@@ -23,15 +28,16 @@ log = logging.getLogger(__name__)
 BATCH = 100
 
 
-async def take(session: AsyncSession, settings: Settings, request: subscribe.Request, now: datetime) -> None:
-    """Keep a request until the worker answers it; whether its editions are known has been looked at.
+def take(
+    connection: Connection, settings: Settings, request: subscribe.Request, address: Address, now: datetime
+) -> None:
+    """Keep a request until the worker answers it; its address and editions have been looked at.
 
-    Raises Invalid for an address nobody could mail, TooMany for a network that has asked for too many mailboxes.
+    Raises TooMany for a network that has asked for too many mailboxes.
     """
-    address = addresses.accept(request.address)
     digest, network = address.digest(settings.suppression_key), request.origin.network
     limit = settings.signups_a_network
-    if limit and network and await asks.others_of(session, network, digest, now) >= limit:
+    if limit and network and asks.others_of(connection, network, digest, now) >= limit:
         raise TooMany("There were many requests from your network just now; try again in some minutes.")
     wish = {
         "address": request.address,
@@ -39,7 +45,7 @@ async def take(session: AsyncSession, settings: Settings, request: subscribe.Req
         "language": request.language,
         "source": request.origin.source,
     }
-    session.add(Ask(at=now, digest=digest, network=network, wish=wish))
+    asks.take(connection, digest, network, wish, now)
 
 
 async def answer(db: Database, settings: Settings, now: datetime) -> bool:
@@ -56,22 +62,37 @@ async def _answer_some(session: AsyncSession, settings: Settings, now: datetime)
     if settings.letters_a_minute:
         room = min(BATCH, settings.letters_a_minute - await asks.written_lately(session, now))
     waiting = await asks.waiting(session, room) if room > 0 else ()
+    if not waiting:
+        return 0
+    known = await issues.editions(session)
+    written = await asks.written(session, [one.digest for one in waiting], now)
+    ends = []
     for one in waiting:
-        one.state, one.at = await _answered(session, settings, one, now), now
-        one.wish = None
-        await session.flush()
+        may_write = asks.is_within(settings, written[one.digest], now)
+        ends.append(await _answered(session, settings, one, known, may_write, now))
+        if ends[-1] == AskState.WRITTEN:
+            written[one.digest].append(now)
+    for one, end in zip(waiting, ends, strict=True):
+        one.state, one.at, one.wish = end, now, None
+    await session.flush()
     return len(waiting)
 
 
-async def _answered(session: AsyncSession, settings: Settings, one: Ask, now: datetime) -> AskState:
+async def _answered(
+    session: AsyncSession,
+    settings: Settings,
+    one: Ask,
+    known: Sequence[Edition],
+    may_write: bool,
+    now: datetime,
+) -> AskState:
     """Do what a request calls for; one that cannot be answered is set aside and holds nobody up."""
     wish = one.wish or {}
     origin = Origin(wish["source"], one.network)
     request = subscribe.Request(wish["address"], wish["editions"], wish["language"], origin)
     try:
         async with session.begin_nested():
-            letter = await asks.may_write(session, settings, one.digest, now)
-            written = await subscribe.ask(session, settings, request, now, letter)
+            written = await subscribe.ask(session, settings, request, known, now, may_write)
     except BroadsheetError as error:  # an edition that is gone, for instance
         log.warning("a request from the form cannot be answered: %s", error.detail)
         return AskState.SILENT

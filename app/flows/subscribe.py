@@ -15,7 +15,7 @@ from app.delivery import ledger, letters, mailings
 from app.delivery.models import State as Waiting
 from app.flows import greetings, writing
 from app.issues import store as issues
-from app.issues.models import Issue
+from app.issues.models import Edition, Issue
 from app.subscribers import addresses, asks, consent, store, suppression
 from app.subscribers.consent import Reason
 from app.subscribers.consent import State as Consent
@@ -43,25 +43,31 @@ class Request:
 
 
 async def ask(
-    session: AsyncSession, settings: Settings, request: Request, now: datetime, may_write: bool = True
+    session: AsyncSession,
+    settings: Settings,
+    request: Request,
+    known: Sequence[Edition],
+    now: datetime,
+    may_write: bool = True,
 ) -> bool:
     """Do what a request from the form calls for, and tell whether it is a letter.
 
     Someone new gets the confirmation, a reader their manage link; an address that said “not me” or that an editor
-    suppressed gets nothing. Where no letter `may_write`, a choice is kept all the same. Raises Invalid for an
-    address nobody could mail.
+    suppressed gets nothing. `known` are all editions. Where no letter `may_write`, a choice is kept all the same.
+    Raises Invalid for an address nobody could mail.
     """
     address = addresses.accept(request.address)
-    wanted = await issues.chosen(session, request.editions)
+    wanted = issues.among(known, request.editions)
     if not wanted:
         raise Invalid("Choose at least one edition.")
     address_hash = address.hashed(settings.suppression_key)
     if not await suppression.may_ask(session, address_hash, now):
         return False
-    who = await store.by_key(session, address.key)
-    if who is None:
-        who = await store.add(session, address, address_hash, request.language, request.origin.source, now)
-    await store.hold(session, who)
+    language, source = request.language, request.origin.source
+    if (who := await store.by_key(session, address.key)) is None:
+        who = await store.add(session, address, address_hash, language, source, now)
+    else:
+        await store.hold(session, who)
     if who.state in (Consent.ACTIVE, Consent.PAUSED):
         return may_write and await writing.owe(session, who, "manage", wanted, now)
     # The reason stays until they confirm: whoever typed the address need not be its owner.

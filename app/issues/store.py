@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import date
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -20,6 +22,17 @@ async def editions(session: AsyncSession) -> Sequence[Edition]:
     ).all()
 
 
+def on_offer(connection: Connection) -> Sequence[Row[Any]]:
+    """Return what `editions` does as rows, to a step of `Database.work`."""
+    return connection.execute(_on_offer()).all()
+
+
+@cache
+def _on_offer() -> Select[Any]:
+    table: Table = Edition.__table__  # type: ignore[attr-defined]
+    return select(table).order_by(table.c.position, table.c.id)
+
+
 async def edition(session: AsyncSession, slug: str) -> Edition:
     """Return an edition, or raise NotFound naming those that there are."""
     for one in (known := await editions(session)):
@@ -30,7 +43,12 @@ async def edition(session: AsyncSession, slug: str) -> Edition:
 
 async def chosen(session: AsyncSession, slugs: Sequence[str]) -> list[Edition]:
     """Return the editions of these names, or raise Invalid naming those that there are."""
-    known = {one.slug: one for one in await editions(session)}
+    return among(await editions(session), slugs)
+
+
+def among(every: Sequence[Edition], slugs: Sequence[str]) -> list[Edition]:
+    """Return those of these names, or raise Invalid naming those that there are."""
+    known = {one.slug: one for one in every}
     if unknown := [slug for slug in slugs if slug not in known]:
         raise Invalid(f"There is no edition “{unknown[0]}”; choose from: {', '.join(known)}.")
     return [one for slug, one in known.items() if slug in slugs]

@@ -1,9 +1,11 @@
 """Requests from the form: how many came from a network, how many letters a mailbox has had, and what waits."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import delete, func, literal_column, select
+from sqlalchemy import Connection, Table, delete, func, insert, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 from sqlmodel import select as select_model
@@ -12,22 +14,46 @@ from app.core.config import Settings
 from app.subscribers.models import Ask, AskState
 
 NETWORK_WINDOW = timedelta(minutes=10)
+ask: Table = Ask.__table__  # type: ignore[attr-defined]
 DAY, MONTH, MINUTE = timedelta(days=1), timedelta(days=30), timedelta(minutes=1)
 
 
-async def others_of(session: AsyncSession, network: bytes | None, digest: bytes, now: datetime) -> int:
+def take(
+    connection: Connection, digest: bytes, network: bytes | None, wish: dict[str, Any], now: datetime
+) -> None:
+    """Keep a request until it is answered."""
+    values = {"at": now, "state": AskState.WAITING, "digest": digest, "network": network, "wish": wish}
+    connection.execute(insert(ask), values)
+
+
+def others_of(connection: Connection, network: bytes | None, digest: bytes, now: datetime) -> int:
     """Return how many other mailboxes a network (its keyed hash) has asked for in the last ten minutes."""
     found = select(func.count(func.distinct(col(Ask.digest)))).where(
         col(Ask.network) == network, col(Ask.at) > now - NETWORK_WINDOW, col(Ask.digest) != digest
     )
-    return (await session.execute(found)).scalar_one()
+    return connection.execute(found).scalar_one()
 
 
 async def may_write(session: AsyncSession, settings: Settings, digest: bytes, now: datetime) -> bool:
     """Tell whether a mailbox may get one more letter that anybody at all may have asked for."""
-    written = (col(Ask.digest) == digest, col(Ask.state) == AskState.WRITTEN)
-    times = select(col(Ask.at)).where(*written, col(Ask.at) > now - MONTH)
-    moments = list((await session.execute(times)).scalars())
+    return is_within(settings, (await written(session, [digest], now))[digest], now)
+
+
+async def written(
+    session: AsyncSession, digests: Sequence[bytes], now: datetime
+) -> defaultdict[bytes, list[datetime]]:
+    """Return when letters to these mailboxes were called for, in the last 30 days."""
+    those = (col(Ask.digest).in_(digests), col(Ask.state) == AskState.WRITTEN)
+    found: defaultdict[bytes, list[datetime]] = defaultdict(list)
+    for digest, at in await session.execute(
+        select(col(Ask.digest), col(Ask.at)).where(*those, col(Ask.at) > now - MONTH)
+    ):
+        found[digest].append(at)
+    return found
+
+
+def is_within(settings: Settings, moments: Sequence[datetime], now: datetime) -> bool:
+    """Tell whether a mailbox that has had letters at these moments may get one more."""
     today = sum(moment > now - DAY for moment in moments)
     limits = ((today, settings.letters_a_day), (len(moments), settings.letters_a_month))
     return all(had < limit for had, limit in limits if limit)

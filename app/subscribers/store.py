@@ -59,15 +59,14 @@ async def hold(session: AsyncSession, who: Subscriber) -> None:
 async def add(
     session: AsyncSession, address: Address, address_hash: bytes, language: str, source: str, now: datetime
 ) -> Subscriber:
-    """Add a pending subscriber; of two requests at once for one address the later gets the earlier's row."""
+    """Add a pending subscriber, held; of two requests at once for one address the later gets the earlier's row."""
     values = {
         "address": address.typed, "address_key": address.key, "address_hash": address_hash, "provider": "",
         "name": "", "language": language, "state": State.PENDING, "source": source, "created_at": now,
     }  # fmt: skip
     await session.execute(upsert(session, subscriber).values(values).on_conflict_do_nothing())
-    return (
-        await session.scalars(select_model(Subscriber).where(Subscriber.address_key == address.key))
-    ).one()
+    added = select_model(Subscriber).where(Subscriber.address_key == address.key).with_for_update()
+    return (await session.scalars(added)).one()
 
 
 async def choices(session: AsyncSession, subscriber_id: int) -> set[int]:

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 from fastapi import Form as FormBody
 from fastapi import Request
 from pydantic import BaseModel, Field
+from sqlalchemy import Connection
 from starlette.responses import Response
 
 from app.core.errors import Invalid
-from app.edge import House, InHouse, Reading, Writing
+from app.edge import House, InHouse, Reading
 from app.flows import asking, subscribe
 from app.issues import store as issues
 from app.subscribers import addresses, typos
@@ -73,7 +74,7 @@ async def code(request: Request, session: Reading, at: InHouse) -> Response:
 @router.post("/subscribe")
 async def ask(request: Request, at: InHouse, form: Annotated[Form, FormBody()]) -> Response:
     """Take a request from the form; the answer is the same for every address that can be mailed."""
-    shown, fate = await at.db.perform(lambda session: _take(session, request, at, form))
+    shown, fate = await at.db.together(lambda connection: _take(connection, request, at, form))
     if fate is Fate.KEPT:
         at.wake.call()
         return shown.note("inbox")
@@ -86,9 +87,10 @@ async def ask(request: Request, at: InHouse, form: Annotated[Form, FormBody()]) 
         return shown.respond("home.html", await _context(session, at, shown, form, fate.value), 422)
 
 
-async def _take(session: Writing, request: Request, at: House, form: Form) -> tuple[Pages, Fate]:
+def _take(connection: Connection, request: Request, at: House, form: Form) -> tuple[Pages, Fate]:
     """Keep a request that a person may have meant; return what renders the answer, and which it is."""
-    shown = await pages(session, at, request, form.language)
+    language = page.language_of(request, form.language)
+    shown = Pages(at, request, issues.on_offer(connection), language, at.now().date())
     shown.here = "/"  # where the other language is; nobody can open this address
     if form.website:
         return shown, Fate.KEPT  # as far as the robot can tell
@@ -104,7 +106,7 @@ async def _take(session: Writing, request: Request, at: House, form: Form) -> tu
         return shown, Fate.DOUBTED
     if not _is_from_a_page(at, form):
         return shown, Fate.ONCE_MORE
-    await asking.take(session, at.settings, wanted, at.now())
+    asking.take(connection, at.settings, wanted, address, at.now())
     return shown, Fate.KEPT
 
 

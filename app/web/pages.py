@@ -1,6 +1,7 @@
 """Page templates, the language of a page, and the headers that every page carries."""
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -12,6 +13,7 @@ from urllib.parse import quote, urlsplit
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader
+from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -26,6 +28,7 @@ STYLES = ("style.css", "editions.css")
 READERS_STYLE = "readers.css"
 ISSUE_STYLE = "issue.css"
 _NEEDLESS = re.compile(r"/\*.*?\*/|\n", re.DOTALL)
+Shown = Edition | Row[Any]  # what a page is told of
 DEFAULT_ACCENTS = ("#b4371e", "#f08a6e")
 
 
@@ -64,7 +67,7 @@ def language_of(request: Request, preferred: str | None = None) -> str:
     return i18n.negotiate(request.headers.get("accept-language"))
 
 
-def stylesheet(overlay: Path | None, *names: str, editions: Sequence[Edition] = ()) -> str:
+def stylesheet(overlay: Path | None, *names: str, editions: Sequence[Shown] = ()) -> str:
     """Return the named stylesheets as one, without comments and line breaks."""
     return _stylesheet(overlay, names, tuple((one.slug, one.accent, one.accent_dark) for one in editions))
 
@@ -82,7 +85,7 @@ class Pages:
     """Renders one request's page: what is common to all pages is looked up here, once."""
 
     def __init__(
-        self, house: House, request: Request, editions: Sequence[Edition], language: str, today: date
+        self, house: House, request: Request, editions: Sequence[Shown], language: str, today: date
     ) -> None:
         self.house, self.request, self.language = house, request, language
         # Not from request.url, which the Host header has a hand in.
@@ -110,9 +113,18 @@ class Pages:
         self, template: str, context: Mapping[str, Any], status: int = 200, private: bool = False
     ) -> HTMLResponse:
         """Return a page; a `private` one is for a token's holder: not kept, not indexed, no referrer."""
+        told = {**self._common(private), **context}
+        made = environments(self.house.settings.templates)[self.language]
+        return self._answer(made.get_template(template).render(told), status, private)
+
+    def _answer(self, html: str, status: int, private: bool) -> HTMLResponse:
+        return HTMLResponse(html, status, headers=headers(self.base, private))
+
+    def _common(self, private: bool) -> dict[str, Any]:
+        """Return what every page is told."""
         first = self.editions[0] if self.editions else None
-        base = self.house.settings.base_url
-        common = {
+        base = self.base
+        return {
             "language": self.language,
             "keep": self.keep,
             "publication": self.house.settings.name,
@@ -127,9 +139,6 @@ class Pages:
             "accent": first["accent"] if first else DEFAULT_ACCENTS[0],
             "accent_dark": first["accent_dark"] if first else DEFAULT_ACCENTS[1],
         }
-        made = environments(self.house.settings.templates)[self.language]
-        html = made.get_template(template).render({**common, **context})
-        return HTMLResponse(html, status, headers=headers(base, private))
 
     def link(self, path: str) -> str:
         """Return the address of a page of ours, in the language of this one."""
@@ -165,9 +174,17 @@ class Pages:
             "links": list(links),
             "buttons": list(buttons),
         }
-        return self.respond("note.html", context, status, private=True)
+        told = json.dumps({**self._common(private=True), **context}, default=str)
+        return self._answer(_note(self.house.settings.templates, self.language, told), status, private=True)
 
 
+@lru_cache(maxsize=64)
+def _note(overlay: Path | None, language: str, told: str) -> str:
+    """Return a note's page, made once for all who are told the same; `told` is its context as JSON."""
+    return environments(overlay)[language].get_template("note.html").render(json.loads(told))
+
+
+@cache
 def headers(base_url: str, private: bool) -> dict[str, str]:
     """Return the headers of every page."""
     found = {
@@ -225,7 +242,7 @@ def failed(house: House, request: Request, error: Exception, status: int = 500) 
     return shown.note(known.get(status, "wrong"), status)
 
 
-def _shown(edition: Edition, today: date) -> dict[str, Any]:
+def _shown(edition: Shown, today: date) -> dict[str, Any]:
     seen = ("id", "slug", "name", "label", "description", "language", "accent", "accent_dark", "timezone")
     shown = {part: getattr(edition, part) for part in seen}
     return shown | {

@@ -12,6 +12,7 @@ from app.delivery import ledger, mailings
 from app.delivery.models import Delivery, Mailing, State, Tally
 from app.flows import publish, subscribe, suppress
 from app.issues import store as editions
+from app.issues import store as issues
 from app.subscribers import consent, store
 from app.subscribers.models import Subscriber
 from tests import sink
@@ -336,7 +337,7 @@ async def test_why_names_the_rule_that_left_somebody_out(world: World) -> None:
     await world.reader("weekly@example.com", "weekly")
     async with world.db.transaction() as session:
         asked = subscribe.Request("pending@example.com", ("daily",), "zh", store.Origin("form"))
-        await subscribe.ask(session, world.house.settings, asked, now)
+        await subscribe.ask(session, world.house.settings, asked, await issues.editions(session), now)
         await suppress.by_editor(session, world.house.settings, "suppressed@example.com", "", now)
         ended = await store.by_key(session, "ended@example.com")
         paused = await store.by_key(session, "paused@example.com")

@@ -1,16 +1,17 @@
-"""Stories that are told together: each is kept or undone by itself, and none is lost."""
+"""Steps that are done together, each kept or undone by itself; and a story, which is told where steps are done."""
 
 import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core import schema
 from app.core.db import Database
 from app.core.errors import Conflict, Unavailable
+from app.subscribers import asks
 from app.subscribers.models import Ask
 
 NOW = datetime(2026, 10, 26, tzinfo=UTC)
@@ -21,21 +22,20 @@ async def asked(db: Database) -> list[bytes]:
         return sorted(await session.scalars(select(Ask.digest)))  # type: ignore[call-overload]
 
 
-async def test_of_stories_told_at_once_each_has_its_own_end(tmp_path: Path) -> None:
+async def test_of_steps_taken_at_once_each_has_its_own_end(tmp_path: Path) -> None:
     db = Database(f"sqlite:///{tmp_path}/x.db")
     await schema.upgrade(db)
 
-    def story(number: int) -> "asyncio.Future[int]":
-        async def tell(session: AsyncSession) -> int:
-            session.add(Ask(at=NOW, digest=bytes([number])))
-            await session.flush()
+    def taken(number: int) -> "asyncio.Future[int]":
+        def step(connection: Connection) -> int:
+            asks.take(connection, bytes([number]), None, {}, NOW)
             if number % 3 == 0:
                 raise Conflict(f"not {number}")
             return number
 
-        return asyncio.ensure_future(db.perform(tell))
+        return asyncio.ensure_future(db.together(step))
 
-    ends = await asyncio.gather(*map(story, range(9)), return_exceptions=True)
+    ends = await asyncio.gather(*map(taken, range(9)), return_exceptions=True)
     assert [str(end) if isinstance(end, Conflict) else end for end in ends] == [
         "not 0", 1, 2, "not 3", 4, 5, "not 6", 7, 8,
     ]  # fmt: skip
@@ -43,14 +43,13 @@ async def test_of_stories_told_at_once_each_has_its_own_end(tmp_path: Path) -> N
     await db.close()
 
 
-async def test_a_database_that_cannot_take_stories_says_so_to_each(tmp_path: Path) -> None:
+async def test_a_database_that_cannot_take_steps_says_so_to_each(tmp_path: Path) -> None:
     db = Database(f"sqlite:///{tmp_path}/x.db")  # without tables
 
-    async def tell(session: AsyncSession) -> None:
-        session.add(Ask(at=NOW, digest=b"x"))
-        await session.flush()
+    def step(connection: Connection) -> None:
+        asks.take(connection, b"x", None, {}, NOW)
 
-    ends = await asyncio.gather(*(db.perform(tell) for _ in range(3)), return_exceptions=True)
+    ends = await asyncio.gather(*(db.together(step) for _ in range(3)), return_exceptions=True)
     assert [type(end) for end in ends] == [Unavailable] * 3
     await db.close()
 
