@@ -33,7 +33,7 @@ suite: ready-for-test ## the tests (ARGS="tests/house -k words" runs some, witho
 	@echo "— pytest: behaviour$(if $(ARGS),, and how much of app/ it reaches)"
 	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(if $(ARGS),$(ARGS),--durations=5 --cov)
 
-gallery: ready-for-test ## take the pictures of docs/gallery: every mail and the archive (needs Chromium)
+gallery: ready-for-test ## take the pictures of docs/gallery: every mail and page (needs Chromium)
 	@$(BIN)/python -m tests.gallery $(ARGS)
 
 bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, api, imports, rendering, sending, signups)

@@ -89,7 +89,6 @@ async def move(
 async def everything(session: AsyncSession, who: Subscriber) -> dict[str, Any]:
     """Return all that is kept about a reader (GDPR article 15), with the names that the JSON has."""
     return await readers.record(session, who) | {
-        "weekdays_only": who.weekdays_only,
         "paused_at": who.paused_at,
         "issues": await _issues(session, who),
         "letters": await _letters(session, who),

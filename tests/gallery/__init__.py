@@ -1,1 +1,1 @@
-"""Pictures of every mail and of the archive, for the README and for whoever changes how they look."""
+"""Pictures of every mail and every page for readers, for the README and for whoever changes how they look."""

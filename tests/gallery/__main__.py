@@ -14,7 +14,9 @@ def main(words: list[str]) -> None:
     texts = Path(words[1]) if words[1:] else None
     into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        taken = asyncio.run(place.opened(Path(folder), texts, lambda base: sheets.take(base, texts, into)))
+        taken = asyncio.run(
+            place.opened(Path(folder), texts, lambda base, visits: sheets.take(base, visits, texts, into))
+        )
     for name, size in taken.items():
         sys.stdout.write(f"{name:<28} {size:>9,} bytes\n")
     if sum(taken.values()) > sheets.LARGEST:

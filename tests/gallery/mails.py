@@ -1,4 +1,4 @@
-"""The mails of the gallery: both issues and every letter, in both languages, as a reader gets them."""
+"""The mails of the gallery: issues of both kinds of text and every letter, in both languages, as a reader gets them."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -26,7 +26,8 @@ HOUSE = {
     "zh": {"name": "AI 技术报", "postal_address": "北京市海淀区中关村大街 1 号"},
     "en": {"name": "The Systems Press", "postal_address": "1 Example Street, Exampletown"},
 }
-LETTERS = ("confirm", "welcome", "goodbye", "manage")
+LETTERS = ("confirm", "welcome", "goodbye")
+NOTICES = ("manage", "address", "data", "erase", "move", "moved", "back")  # on a template that they share
 
 
 def text(slug: str, language: str, folder: Path | None = None) -> str:
@@ -57,13 +58,17 @@ def edition(slug: str, language: str) -> Edition:
     )  # fmt: skip
 
 
-def issue(slug: str, language: str, folder: Path | None = None) -> bytes:
+def markdown(language: str) -> str:
+    """Return a daily in Markdown that has a block of each kind."""
+    return (Path(__file__).parent / f"daily.{language}.md").read_text(encoding="utf-8")
+
+
+def issue(slug: str, language: str, source: str, format: str = "text") -> bytes:
     """Return an issue as one reader gets it."""
     house, one = composer(language), edition(slug, language)
-    source = text(slug, language, folder)
     written = IssueText(
-        issue_id=1, language=language, format="text", source=source,
-        subject=document.subject_of(sources.parse(source, "text")),
+        issue_id=1, language=language, format=format, source=source,
+        subject=document.subject_of(sources.parse(source, format)),
     )  # fmt: skip
     other = NAMES[language]["weekly" if slug == "daily" else "daily"][1]
     rendered = house.render_issue(one, DAY, written, (other,))
@@ -75,6 +80,19 @@ def letter(kind: str, language: str) -> bytes:
     """Return a letter as its reader gets it."""
     daily, weekly = (NAMES[language][slug] for slug in ("daily", "weekly"))
     subject = document.subject_of(sources.parse(text("daily", language), "text"))
+    missed = [
+        [
+            f"{day} {label}",
+            document.subject_of(sources.parse(text(slug, language), "text")),
+            f"https://news.example.com/archive/{slug}/{day}",
+        ]
+        for slug, (_, label), day in (("daily", daily, "2026-10-26"), ("weekly", weekly, "2026-10-25"))
+    ]
+    more: dict[str, Mapping[str, Any]] = {
+        **{kind: {"action": "errand", "errand": 1} for kind in ("address", "data", "erase", "move")},
+        "moved": {"action": "home", "words": {"address": "ne***w@example.org"}},
+        "back": {"missed": missed},
+    }
     said: dict[str, Mapping[str, Any]] = {
         "welcome": {
             "coming": [[daily[1], "2026-10-27"], [weekly[1], "2026-11-01"]],
@@ -89,7 +107,7 @@ def letter(kind: str, language: str) -> bytes:
         "action": "confirm" if kind == "confirm" else "preferences",
         "slug": "daily",
         "said": said.get(kind, {}),
-    }
+    } | dict(more.get(kind, {}))
     return composer(language).letter_message(
         {"id": 1, "kind": kind, "address": SAMPLE_ADDRESS, "subscriber_id": 7, "language": language,
          "data": data, "created_at": MADE}
@@ -101,8 +119,9 @@ def every(folder: Path | None = None) -> dict[str, bytes]:
     made = {}
     for language in LANGUAGES:
         for slug in ("daily", "weekly"):
-            made[f"{slug}-{language}"] = issue(slug, language, folder)
-        for kind in LETTERS:
+            made[f"{slug}-{language}"] = issue(slug, language, text(slug, language, folder))
+        made[f"markdown-{language}"] = issue("daily", language, markdown(language), "markdown")
+        for kind in (*LETTERS, *NOTICES):
             made[f"{kind}-{language}"] = letter(kind, language)
     return made
 

@@ -13,7 +13,9 @@ from tests.mail import mails as others
 
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 MAILS = mails.every() | (
-    {f"real {slug}": mails.issue(slug, "zh", SEEDS) for slug in ("daily", "weekly")} if SEEDS.exists() else {}
+    {f"real {slug}": mails.issue(slug, "zh", mails.text(slug, "zh", SEEDS)) for slug in ("daily", "weekly")}
+    if SEEDS.exists()
+    else {}
 )
 LONG = "https://example.org/" + "a-very-long-path-without-an-end/" * 8
 every_mail = pytest.mark.parametrize("name", MAILS)

@@ -1,4 +1,4 @@
-"""The archive and an issue in a real browser: nobody is shut out, nothing runs off, paper shows what counts."""
+"""Every page for readers in a real browser: nobody is shut out, nothing runs off, paper shows what counts."""
 
 from pathlib import Path
 from typing import Any
@@ -6,25 +6,27 @@ from typing import Any
 from playwright.sync_api import Browser
 
 from tests import axe
-from tests.gallery import place
+from tests.gallery import place, sheets
+from tests.gallery.readers import Visit
 
-PATHS = ("/archive", "/archive/daily", "/archive/daily/2026-10-26", "/archive/weekly/2026-10-25")
+ISSUES = ("/archive/daily/2026-10-26", "/archive/weekly/2026-10-25", "/archive/daily/2026-10-23")
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 VISIBLE = "s => [...document.querySelectorAll(s)].filter(e => e.offsetParent).length"
 
 
-async def test_pages_of_the_archive_shut_nobody_out(tmp_path: Path, browser: Browser) -> None:
-    def look(base: str) -> list[str]:
+async def test_no_page_shuts_anybody_out(tmp_path: Path, browser: Browser) -> None:
+    def look(base: str, visits: dict[str, Visit]) -> list[str]:
+        pages = visits | {path: Visit(path) for path in ("/archive/daily", *ISSUES)}
         found = []
         schemes: tuple[Any, ...] = ("light", "dark")
         for scheme in schemes:
             page: Any = browser.new_page(viewport={"width": 320, "height": 800}, color_scheme=scheme)
-            for path in PATHS:
+            for name, visit in pages.items():
                 for language in ("zh", "en"):
-                    page.goto(f"{base}{path}?language={language}")
-                    found += [f"{path} {language} {scheme}: {each}" for each in axe.violations(page)]
-                    found += axe.faults(page.content())
-                    found += [f"{path} is too wide"] * (page.evaluate(OVERFLOW) > 0)
+                    sheets.arrive(page, f"{base}{visit.path}?language={language}", visit.steps)
+                    found += [f"{name} {language} {scheme}: {each}" for each in axe.violations(page)]
+                    found += [f"{name}: {each}" for each in axe.faults(page.content())]
+                    found += [f"{name} is too wide"] * (page.evaluate(OVERFLOW) > 0)
             page.close()
         return found
 
@@ -32,9 +34,9 @@ async def test_pages_of_the_archive_shut_nobody_out(tmp_path: Path, browser: Bro
 
 
 async def test_an_issue_on_paper_is_the_issue_alone(tmp_path: Path, browser: Browser) -> None:
-    def look(base: str) -> dict[str, int]:
+    def look(base: str, _: dict[str, Visit]) -> dict[str, int]:
         page: Any = browser.new_page()
-        page.goto(f"{base}{PATHS[-1]}")
+        page.goto(f"{base}{ISSUES[1]}")
         page.emulate_media(media="print")
         seen = {
             name: page.evaluate(VISIBLE, name) for name in ("h1", "article", "header.top", ".web", ".foot")
