@@ -18,6 +18,7 @@ from app.subscribers import suppression
 
 Result = TypeVar("Result")
 
+WIDEST = 10_000  # columns, where no terminal sets a limit
 number = click.IntRange(1, LARGEST)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or one a line.")
 
@@ -75,7 +76,10 @@ def show_all(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], as_json:
         table.add_column(column)
     for row in rows:
         table.add_row(*(plain(row[column]) for column in columns))
-    Console(markup=False, emoji=False).print(table)  # what people wrote is no markup of ours
+    console = Console(markup=False, emoji=False)  # what people wrote is no markup of ours
+    if not console.is_terminal:
+        console.width = WIDEST
+    console.print(table)
 
 
 def dumped(value: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import click
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
 from app.cli.desk import as_json, in_house, number, show, show_all
@@ -22,6 +23,9 @@ WHEN = click.DateTime(["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M"])
 OVER = ("finished", "cancelled", "paused")
 UNSEEN = timedelta(seconds=10)
 SOONEST, LATEST = 60, 30 * 86_400  # seconds that a mailing may be late
+GOES_ON = """Mailing {mailing} goes on without this window.
+Watch it again:  broadsheet send {issue}
+Stop it:         broadsheet mailings pause {mailing}"""
 LONG = 7  # digits of LATEST
 
 
@@ -50,7 +54,10 @@ async def send(
     if as_json or detach or told["state"] == "scheduled":
         show(told, as_json)
         return
-    await watch(at, told["id"])
+    try:
+        await watch(at, told["id"])
+    except asyncio.CancelledError:  # Ctrl-C ends the watching, not the sending
+        click.echo(GOES_ON.format(mailing=told["id"], issue=issue_id), err=True)
 
 
 @click.group()
@@ -65,8 +72,9 @@ async def list_mailings(at: House, as_json: bool) -> None:
     """List the mailings."""
     async with at.db.reading() as session:
         found = (await session.scalars(select(Mailing).order_by(col(Mailing.id)))).all()
-        rows = [await account.mailing(session, one, at.now()) for one in found]
-    show_all(rows, ("id", "edition", "state", "audience", "sent", "owed", "deferred", "refused"), as_json)
+        rows = [await account.mailing(session, one, at.now()) | await _issue(session, one) for one in found]
+    columns = ("id", "edition", "date", "state", "audience", "sent", "owed", "deferred", "refused", "subject")
+    show_all(rows, columns, as_json)
 
 
 @mailings.command("show")
@@ -144,6 +152,12 @@ async def why(at: House, address: str, issue_id: int, as_json: bool) -> None:
         show(told, as_json)
     else:
         click.echo(told["sentence"])
+
+
+async def _issue(session: AsyncSession, one: Mailing) -> dict[str, Any]:
+    """Return the date and the subject of a mailing's issue."""
+    issue = await issues.issue(session, one.issue_id)
+    return {"date": issue.date, "subject": (await issues.text(session, issue, None)).subject}
 
 
 async def watch(at: House, mailing_id: int) -> None:

@@ -17,7 +17,7 @@ import uvicorn
 from app import mailbox, main
 from app.cli import demo as samples
 from app.cli.prompt import Prompt
-from app.core import config, log, schema
+from app.core import config, log, misspelt, schema
 from app.core.config import Settings, is_loopback
 from app.core.db import Database
 from app.core.errors import BroadsheetError, Misconfigured
@@ -212,10 +212,11 @@ async def _opened(
 
 
 async def _warn(house: House) -> None:
-    """Say what is doubtful about the signatures of our mail and about hearing of it; it goes out all the same."""
+    """Say what is doubtful about the settings, our signatures, and hearing of our mail; it goes out all the same."""
     async with house.db.reading() as session:
         senders = [house.composer.sender(one) for one in await store.editions(session)]
-    for doubt in [*signing.doubts(house.composer.dkim, senders), *returns.doubts(house.settings)]:
+    signatures, doors = signing.doubts(house.composer.dkim, senders), returns.doubts(house.settings)
+    for doubt in [*misspelt.doubts(), *signatures, *doors]:
         spoken.warning("%s", doubt)
 
 

@@ -325,11 +325,49 @@ def test_a_mailing_is_steered_by_commands(shop: Shop, issue: str) -> None:
     refused(shop.command("mailings", "pause", "99"), "no mailing 99")
     assert "scheduled" in shop.command("send", issue, "--at", "2030-01-01 08:00", "--tz", "UTC").stdout
     listed = shop.command("mailings", "list").stdout.splitlines()
-    assert listed[0].split()[:4] == ["id", "edition", "state", "audience"]
-    assert listed[1].split()[:3] == [number, "daily", "scheduled"]
+    assert listed[0].split()[:5] == ["id", "edition", "date", "state", "audience"]
+    assert listed[1].split()[:4] == [number, "daily", "2026-10-26", "scheduled"]
+    assert listed[1].rstrip().endswith("缓存：先看瓶颈，再谈提速")
     shown = shop.command("mailings", "show", number).stdout
     assert re.search(r"^state +scheduled$", shown, re.M)
     assert "balance" in shop.command("mailings", "reconcile", number).stdout
+
+
+def test_ctrl_c_ends_the_watching_and_says_that_the_mailing_goes_on(shop: Shop, issue: str) -> None:
+    watching = shop.start("send", issue)
+    until(lambda: shop.command("mailings", "list", "--json").stdout)
+    code, out, err = stopped(watching, signal.SIGINT)
+    (mailing,) = rows(shop.command("mailings", "list", "--json"))
+    assert (code, out) == (0, "")
+    assert f"Mailing {mailing['id']} goes on" in err
+    for command in (f"broadsheet send {issue}", f"broadsheet mailings pause {mailing['id']}"):
+        assert command in err
+    assert mailing["state"] == "preparing"
+
+
+@pytest.mark.parametrize("columns", ["", "40"])
+def test_a_table_that_no_terminal_shows_is_not_cut(shop: Shop, issue: str, columns: str) -> None:
+    title = "一个很长的标题，" * 12
+    shop.command("issues", "edit", issue, "--subject", title)
+    shop.command("send", issue, "--at", "2030-01-01 08:00", "--tz", "UTC")
+    for noun in ("issues", "mailings"):
+        assert title in shop.command(noun, "list", COLUMNS=columns).stdout
+
+
+def test_a_setting_that_there_is_not_is_doubted_at_start_with_the_name_that_was_meant(shop: Shop) -> None:
+    (shop.folder / ".env").write_text("BROADSHEET_POSTAL_ADRESS=x\nOTHER=1\n", encoding="utf-8")
+    (shop.folder / "broadsheet.toml").write_text('nmae = "x"\ncontact = ""\n', encoding="utf-8")
+    _, _, err = stopped(
+        shop.serve("serve", BROADSHEET_RELAY="x", BROADSHEET_BANANA="y", BROADSHEET_TEST_X="z")[0]
+    )
+    for shown in (
+        "BROADSHEET_POSTAL_ADRESS, in .env, is no setting and changes nothing; did you mean BROADSHEET_POSTAL_ADDRESS?",
+        "nmae, in broadsheet.toml, is no setting and changes nothing; did you mean name?",
+        "BROADSHEET_RELAY, in the environment, is no setting and changes nothing; did you mean BROADSHEET_RELAYS?",
+        "BROADSHEET_BANANA, in the environment, is no setting and changes nothing; docs/settings.md has all names.",
+    ):
+        assert shown in err
+    assert err.count("is no setting") == 4
 
 
 def test_suppressions_are_added_listed_and_removed(shop: Shop) -> None:
