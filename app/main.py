@@ -17,7 +17,7 @@ from app.core.errors import BroadsheetError, Conflict, Fault, Invalid, Misconfig
 from app.edge import BodyLimit, House, NotAllowed, new_error_id, problem, require_current
 from app.feedback.providers import PROVIDERS
 from app.flows import health, returns
-from app.web import archive, errands, feeds, form, leaving, pages, preferences, privacy, subscribe
+from app.web import archive, errands, feeds, form, leaving, left, pages, preferences, privacy, subscribe
 
 IMPORT_LIMIT = 100_000_000  # bytes of CSV by API
 LARGER = {"/api/v1/subscribers/import": IMPORT_LIMIT} | {
@@ -32,7 +32,7 @@ def build(house: House) -> FastAPI:
     app.state.house = house
     app.add_middleware(BodyLimit, larger=LARGER)
     app.mount("/api/v1", _api(house))
-    for edge in (form, subscribe, preferences, leaving, errands, privacy, archive, feeds):
+    for edge in (form, subscribe, preferences, leaving, left, errands, privacy, archive, feeds):
         app.include_router(edge.router)
     app.add_api_route("/healthz", alive, include_in_schema=False)
     app.add_api_route("/readyz", ready, include_in_schema=False)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import Form, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.core.errors import Conflict, NotFound
@@ -12,7 +12,7 @@ from app.flows import second_thoughts, subscribe
 from app.issues import store as issues
 from app.subscribers import addresses, store
 from app.subscribers.consent import State
-from app.web import preferences
+from app.web import left, preferences
 from app.web.origin import origin
 from app.web.pages import Pages, page_router, pages
 from app.web.subscribe import reader_of
@@ -28,7 +28,7 @@ async def show_unsubscribe(request: Request, session: Reading, at: InHouse, toke
     edition = _edition(shown, edition_id)
     chosen = await store.choices(session, who.id or 0)
     if edition_id not in chosen:
-        return await preferences.left(session, shown, who, f"/u/{token}", edition["name"])
+        return await left.page(session, shown, who, f"/u/{token}", edition_id)
     others = [
         one for one in shown.editions if one["id"] not in chosen and one["language"] == edition["language"]
     ]
@@ -63,52 +63,26 @@ async def unsubscribe(
         try:
             await subscribe.switch(session, who, edition_id, other.id or 0, came_from, at.now())
         except Conflict:
-            return preferences.gone(shown)
+            return left.gone(shown)
         return shown.note("switched", edition=other.name)
-    edition = _edition(shown, edition_id)
     await subscribe.leave(session, who, edition_id, came_from, at.now())
-    return await preferences.left(session, shown, who, f"/u/{token}", edition["name"])
+    return await left.page(session, shown, who, f"/u/{token}", edition_id)
 
 
 @router.post("/u/{token}/pause")
 async def pause(request: Request, session: Writing, at: InHouse, token: str) -> Response:
     """Send nothing for a month instead of leaving."""
     who, _ = await reader_of(session, at, token, Purpose.UNSUBSCRIBE)
-    shown = await _parent(session, at, request, who.language)
+    shown = await left.parent(session, at, request, who)
     until = at.now() + preferences.PAUSES["month"]
     try:
         await second_thoughts.pause(session, who, until, origin(request, at, "unsubscribe"), at.now())
     except Conflict:
-        return preferences.gone(shown)
+        return left.gone(shown)
     mine = at.composer.link(Purpose.PREFERENCES, who.id or 0) + shown.keep
     return shown.note(
         "paused", links=[(shown.say("web.unsubscribe.preferences"), mine)], day=shown.day(until)
     )
-
-
-@router.post("/u/{token}/undo")
-async def undo(request: Request, session: Writing, at: InHouse, token: str) -> Response:
-    """Take the last leaving back."""
-    who, _ = await reader_of(session, at, token, Purpose.UNSUBSCRIBE)
-    return await preferences.undone(session, at, request, who)
-
-
-@router.post("/u/{token}/why")
-async def say_why(
-    request: Request, session: Writing, at: InHouse, token: str, reason: Annotated[str, Form(max_length=16)]
-) -> Response:
-    """Keep why a reader left."""
-    who, edition_id = await reader_of(session, at, token, Purpose.UNSUBSCRIBE)
-    await second_thoughts.say_why(session, who, reason, at.now())
-    shown = await _parent(session, at, request, who.language)
-    edition = _edition(shown, edition_id)["name"]
-    return await preferences.left(session, shown, who, f"/u/{token}", edition, thanked=True)
-
-
-async def _parent(session: Reading, at: InHouse, request: Request, language: str) -> Pages:
-    shown = await pages(session, at, request, language)
-    shown.here = shown.here.rpartition("/")[0]
-    return shown
 
 
 def _edition(shown: Pages, edition_id: int) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from starlette.responses import Response
 from app.core import i18n
 from app.core.errors import Conflict, Invalid
 from app.core.tokens import Purpose
-from app.edge import House, InHouse, Reading, Writing
+from app.edge import InHouse, Reading, Writing
 from app.flows import errands, second_thoughts, subscribe
 from app.subscribers import addresses, store
 from app.subscribers.consent import State
 from app.subscribers.errands import Kind
 from app.subscribers.models import Subscriber
-from app.web import zones
+from app.web import left, zones
 from app.web.origin import origin
 from app.web.pages import Pages, page_router, pages
 from app.web.subscribe import reader_of
@@ -48,7 +48,7 @@ async def show_preferences(
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
     shown = await pages(session, at, request, who.language)
     if who.state not in (State.ACTIVE, State.PAUSED):
-        return gone(shown, 200)
+        return left.gone(shown, 200)
     return await _page(session, shown, who, token, saved=saved)
 
 
@@ -72,14 +72,14 @@ async def change(
     try:
         await subscribe.change(session, who, form.editions, language, came_from, at.now())
         if not form.editions:
-            return await left(session, shown, who, f"/p/{token}")
+            return await left.page(session, shown, who, f"/p/{token}")
         await subscribe.suit(session, who, _taste(form))
         if end is not None:
             await second_thoughts.pause(session, who, end, came_from, at.now())
         elif form.pause == "none":
             await second_thoughts.resume(session, who, came_from, at.now())
     except Conflict:
-        return gone(shown)
+        return left.gone(shown)
     if changes_language:  # the page goes on in the language that they have just chosen
         return shown.go_plainly(f"/p/{token}?saved=1")
     return shown.go(f"/p/{token}", "?saved=1")
@@ -90,25 +90,7 @@ async def leave_all(request: Request, session: Writing, at: InHouse, token: str)
     """Stop everything."""
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
     await subscribe.leave(session, who, None, origin(request, at, "preferences"), at.now())
-    return await left(session, await _parent(session, at, request, who), who, f"/p/{token}")
-
-
-@router.post("/p/{token}/undo")
-async def undo(request: Request, session: Writing, at: InHouse, token: str) -> Response:
-    """Take the last leaving back."""
-    who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
-    return await undone(session, at, request, who)
-
-
-@router.post("/p/{token}/why")
-async def say_why(
-    request: Request, session: Writing, at: InHouse, token: str, reason: Annotated[str, Form(max_length=16)]
-) -> Response:
-    """Keep why a reader left."""
-    who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
-    await second_thoughts.say_why(session, who, reason, at.now())
-    shown = await _parent(session, at, request, who)
-    return await left(session, shown, who, f"/p/{token}", thanked=True)
+    return await left.page(session, await left.parent(session, at, request, who), who, f"/p/{token}")
 
 
 @router.post("/p/{token}/mail")
@@ -117,61 +99,14 @@ async def mail_link(
 ) -> Response:
     """Mail a reader the link for what only the owner of the mailbox may do."""
     who, _ = await reader_of(session, at, token, Purpose.PREFERENCES)
-    shown = await _parent(session, at, request, who)
+    shown = await left.parent(session, at, request, who)
     if who.state not in (State.ACTIVE, State.PAUSED):
-        return gone(shown)
+        return left.gone(shown)
     if errand not in MAILED:
         return shown.note("wrong", 422)
     await errands.mail(session, who, MAILED[errand], at.now())
     back = [(shown.say("web.note.back"), shown.link(f"/p/{token}"))]
     return shown.note("mailed", links=back, address=addresses.masked(who.address))
-
-
-def gone(shown: Pages, status: int = 409) -> Response:
-    """Return the page for somebody who is no reader."""
-    return shown.note("gone", status, [(shown.say("web.note.front"), shown.link("/"))])
-
-
-async def left(
-    session: Reading, shown: Pages, who: Subscriber, here: str, stopped: str = "", thanked: bool = False
-) -> Response:
-    """Return the page after leaving: what has stopped, an undo for a day, and why, if they like to say.
-
-    `stopped` is the name of the edition that the link is of, if it is of one.
-    """
-    undoable = await second_thoughts.undoable(session, who, shown.house.now())
-    titles = [one.name for one in undoable] or [stopped]
-    names = shown.say("mail.joiner").join(shown.say("mail.title", name=title) for title in titles)
-    key = "left_one" if who.state in (State.ACTIVE, State.PAUSED) else "left"
-    context = {
-        "heading": shown.say(f"web.note.{key}.heading", editions=names),
-        "lead": shown.say(f"web.note.{key}.text", editions=names),
-        "address": addresses.masked(who.address),
-        "undo_action": f"{shown.base}{here}/undo{shown.keep}" if undoable else None,
-        "why_action": f"{shown.base}{here}/why{shown.keep}" if undoable and not thanked else None,
-        "reasons": [(reason, shown.say(f"web.left.{reason}")) for reason in second_thoughts.REASONS],
-        "thanked": thanked,
-        "front_url": shown.link("/"),
-    }
-    return shown.respond("left.html", context, private=True)
-
-
-async def undone(session: Writing, at: House, request: Request, who: Subscriber) -> Response:
-    """Take the last leaving back, and say what comes again."""
-    shown = await _parent(session, at, request, who)
-    try:
-        await second_thoughts.undo(session, who, origin(request, at, "undo"), at.now())
-    except Conflict:
-        return gone(shown)
-    mine = at.composer.signer.sign(Purpose.PREFERENCES, who.id or 0)
-    return shown.go(f"/p/{mine}", "?saved=1")
-
-
-async def _parent(session: Reading, at: House, request: Request, who: Subscriber) -> Pages:
-    """Return what renders the answer of an address that nobody can open: in the other language, its parent is."""
-    shown = await pages(session, at, request, who.language)
-    shown.here = shown.here.rpartition("/")[0]
-    return shown
 
 
 def _taste(form: Choices) -> subscribe.Taste:
