@@ -46,7 +46,7 @@ def about(reports: list[Report], address: str) -> Report | None:
 def test_a_returned_mail_is_understood(row: dict[str, str]) -> None:
     found = about(dsn.read(sample(row["mail"]), None), row["address"])
     assert found is not None
-    assert found.kind == row["kind"]
+    assert found.kind in row["kind"].split("|")
     assert found.action in row["action"].split("|")
     assert found.meaning == row["meaning"] or not row["meaning"]
     assert found.address == (row["address"] or found.address)
