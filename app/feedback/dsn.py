@@ -15,11 +15,15 @@ from app.mail import verdict
 _VAGUE = frozenset({"refused", "no-reason", "temporary"})
 _LATE = re.compile(
     r"warning only|delay(?:ed)?\b|not yet (?:been )?deliver|do not need to resend|still (?:being|trying)"
-    r"|will (?:keep|continue) (?:to )?try|will be retried|delivery attempts will continue",
+    r"|will (?:keep|continue) (?:to )?try|will be retried|delivery attempts will continue|will retry for"
+    r"|nur eine warnung|wurde verz.gert|weitere zustellversuche|noch nicht zugestellt|(?:est|a .t.) (?:retard.|diff.r.)|pas encore .{0,12}(?:remis|distribu)"
+    r"|in ritardo|continuer. a tentare|se ha (?:retrasado|demorado)|seguir. intentando|ser.o feitas novas tentativas"
+    r"|opó.nion|vertraagd|f.rsenad|попытки доставки (?:будут )?продолж|ещ. не доставлен|(?:配信|送信).{0,6}遅延|(?:投递|傳遞).{0,6}延迟|(?:延迟|延遲)(?:投递|送达|傳遞)",
     re.IGNORECASE,
 )
 _STATUS = re.compile(r"[245]\.[0-9]{1,3}\.[0-9]{1,3}")
-_NO_FAILURE = ("delivered", "relayed", "expanded")
+_WRAPPED = 3  # times that a bounce may be handed on inside another mail
+_NO_FAILURE = ("delivered", "relayed", "expanded", "deliverable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ def read(raw: bytes, envelope_to: str | None) -> list[Report]:
     `envelope_to` is the address it was delivered to, if known. Nothing in the mail is trusted: `token` has still
     to be verified. Never raises; of the mail 256 KB, 50 parts and 20 levels are read.
     """
-    told = _opened(raw)
+    told = _unwrapped(_opened(raw))
     token = marks.leaving(envelope_to, told.mail.headers)
     if token is not None:
         return [replace(_of_sender(told, Kind.UNSUBSCRIBE, Action.SUPPRESS), token=token)]
@@ -52,6 +56,19 @@ def read(raw: bytes, envelope_to: str | None) -> list[Report]:
     )
     found = next((reports for reader in readers if (reports := reader(told))), [])
     return _completed(found or [Report(Kind.OTHER, Action.NONE, Kind.OTHER.value)], told, raw, envelope_to)
+
+
+def _unwrapped(told: _Bounce) -> _Bounce:
+    """The bounce inside a mail that only hands it on, as gateways and people do."""
+    for _ in range(_WRAPPED):
+        inside = next((part.text for part in told.mail.parts if part.type == "message/rfc822"), "")
+        head = read_headers(inside.partition("\n\n")[0])
+        is_report = head.get("content-type").lower().startswith("multipart/report")
+        is_bounce = is_report or (marks.from_a_daemon(head) and marks.told_in_subject(head))
+        if told.status.groups or not inside or not is_bounce:
+            break
+        told = _opened(inside.encode())
+    return told
 
 
 def _opened(raw: bytes) -> _Bounce:

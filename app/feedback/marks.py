@@ -11,7 +11,8 @@ _LEAVE = re.compile(r"(?<![A-Za-z0-9])unsubscribe\+([A-Za-z0-9_-]{32})@", re.IGN
 _MESSAGE_ID = re.compile(r"<([^<>\s]{1,250})>")
 _DAEMON = re.compile(
     r"daemon|post.?master|poostmaster|mail.?deliver|delivery.?(?:sub)?system|administrator|mail.?system|mail.?server"
-    r"|bounces?@|smtp(?:d|server)?@|delivery (?:notif|report|status)|(?:content|mail) filter|退信",
+    r"|bounces?@|smtp(?:d|server)?@|delivery (?:notif|report|status)|(?:content|mail) filter|administrateur|amministrator"
+    r"|administrador|администратор|почтов\w{2,4} (?:систем|сервер)|postsystem|退信|(?:系统|系統)管理|管理者|関連システム",
     re.IGNORECASE,
 )
 _FAILED = re.compile(
@@ -26,13 +27,22 @@ _FAILED = re.compile(
     r"|onbestelbaar|niet (?:bezorgd|afgeleverd)|mancat[ao] (?:consegna|recapito)|n.o (?:foi )?(?:poss.vel )?entreg"
     r"|falha (?:na|de) entrega|niedostarcz|nie mo.na dostarczy|nedoru.iteln|oleverer|kan (?:inte|ikke) levere"
     r"|teslim edile|k.zbes.thetetlen|반송|(?:전송|배달|발송) ?(?:실패|되지)|送信エラー"
+    r"|zustell\w{0,6}(?:status|fehler|problem|bericht|benachrichtigung)|zustellung .{0,60}(?:fehlgeschlagen|verz.gert)"
+    r"|(?:nicht|konnte) .{0,40}(?:zugestellt|ausgeliefert|.bermittelt)|.bermittlung .{0,60}fehlgeschlagen"
+    r"|.tat de remise|.chec .{0,20}(?:remise|distribution|envoi)|avis de (?:non|retard)|(?:pas|n'a pu) .{0,20}(?:remis|distribu|livr|achemin)"
+    r"|estado de (?:la )?entrega|(?:error|fallo|problema)s? .{0,12}(?:entrega|env.o)|no .{0,20}entregad|correo devuelto|mensa\w{2,3} devolvid"
+    r"|n.o (?:foi|p.de) .{0,20}entregue|non .{0,12}(?:consegnat|recapitat)|(?:avviso|notifica) di (?:mancat|non)|impossibile (?:consegnare|recapitare)"
+    r"|nie (?:zosta.|mo.e) .{0,20}dor.cz|zwrot (?:poczty|wiadomo)|nebyla doru.en|nelze doru.it|kon niet worden"
+    r"|kunde inte lever|kunne ikke lever|ei voitu toimittaa|nem k.zbes.thet|iletilemed|(?:письмо|сообщение).{0,40}(?:не (?:может|было|удалось)|возвращ)"
     r"|退信|退回|(?:无法|無法|未能)(?:投递|送达|投遞|傳遞|送達)|投递失败|投遞失敗|配信(?:できません|不能|エラー)|不達|エラーメール",
     re.IGNORECASE,
 )
 _AWAY = re.compile(
     r"^(?:re: ?|aw: ?)?(?:\[?(?:auto|automatic|automated|automatisch|automatisk|out[- ]of|vacation|away|absent|absence"
     r"|i.?m away|on (?:vacation|holiday|leave)|abwesen|respuesta auto|r.ponse auto|risposta auto|resposta auto"
-    r"|自動応答|自動返信|不在|自动(?:回复|答复)|自動回覆))",
+    r"|fuori (?:sede|ufficio)|assen[tz]|fuera de|ausen[tc]|ausência|fora do escrit|autosvar|fr.nvaro|frav.r|poissa|afwezig|nieobecn"
+    r"|autoodpowied|nep..tom|automatick|automata|ofis d|otomatik|автоответ|отсутств|вне офиса"
+    r"|自動応答|自動返信|不在|自动(?:回复|答复)|自動回覆|休假|부재|자동))",
     re.IGNORECASE,
 )
 _LEAVES = re.compile(
@@ -46,6 +56,8 @@ _AUTOMATIC = (
     "x-autoresponder",
     "x-mail-autoreply",
     "x-vacation",
+    "x-auto-response-suppress",
+    "x-rt-loop-prevention",
 )
 _TO = ("to", "delivered-to", "x-original-to", "envelope-to", "x-envelope-to")
 

@@ -35,8 +35,10 @@ _OFFICE = re.compile(
     r"(?:mailer.?daemon|post ?master|abuse|support|help ?desk|no.?reply|do.?not.?reply|info|admin)@",
     re.IGNORECASE,
 )
-_COMMAND = re.compile(r"\s{0,8}(?:>>>|Sent (?:<<<|>>>)) {0,3}(.{1,200})", re.IGNORECASE)
-_ANSWER = re.compile(r"\s{0,8}(?:<<<|Received (?:<<<|>>>)) {0,3}([245][0-9]{2}[ -].{0,900})", re.IGNORECASE)
+# A talk with a server, as it stands in a bounce: at times each line begins with its date and time.
+_WHEN = r"\s{0,8}(?:[\w:., /\[\]+-]{0,40}: {1,3})?"
+_COMMAND = re.compile(rf"{_WHEN}(?:>>>|-->|Sent (?:<<<|>>>)) {{0,3}}(.{{1,200}})", re.IGNORECASE)
+_ANSWER = re.compile(rf"{_WHEN}(?:<<<|<--|Received (?:<<<|>>>)) {{0,3}}([245][0-9]{{2}}[ -].{{0,900}})", re.IGNORECASE)
 _TALK = re.compile(r"\W{0,8}while talking to ")
 _NEW_REPLY = re.compile(r"\s{0,8}[45][0-9]{2}[ -]")
 _REASON = re.compile(r"\(reason: (.{1,900})\)?", re.IGNORECASE)
@@ -66,9 +68,10 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def recipients(said: str, not_these: frozenset[str]) -> list[str]:
-    """The addresses the text speaks of: those that lead a line, else those in a line that tells of a failure."""
+    """The addresses the text speaks of: those that lead a line, else those in a line of failure, else all."""
     leading: list[str] = []
     telling: list[str] = []
+    others: list[str] = []
     for line in said.split("\n"):
         found = address_in(line[:_LONG]) if "@" in line[:_LONG] else None
         if found is None or found.lower() in not_these or _OFFICE.match(found):
@@ -77,7 +80,9 @@ def recipients(said: str, not_these: frozenset[str]) -> list[str]:
             leading.append(found)
         elif _TELLS.search(line[:_LONG]):
             telling.append(found)
-    chosen = {one.lower(): one for one in reversed(leading or telling)}
+        else:
+            others.append(found)
+    chosen = {one.lower(): one for one in reversed(leading or telling or others)}
     return list(reversed(chosen.values()))[:_ADDRESSES]
 
 
