@@ -12,7 +12,6 @@ from app.feedback.mime import MAIL, Headers, Mail, read_headers, shown, take_apa
 from app.feedback.report import DELAYED, Action, Kind, Report, action_of, one_line
 from app.mail import verdict
 
-_VAGUE = frozenset({"refused", "no-reason", "temporary"})
 _LATE = re.compile(
     r"warning only|delay(?:ed)?\b|not yet (?:been )?deliver|do not need to resend|still (?:being|trying)"
     r"|will (?:keep|continue) (?:to )?try|will be retried|delivery attempts will continue|will retry for"
@@ -197,7 +196,7 @@ def _reported(statements: Sequence[str], judge: _Judge, late: bool) -> Report:
     words = [one for one in statements if one.strip()] or [""]
     verdicts = ((one, judge.verdict(one)) for one in words)
     chosen, found = next(
-        (one for one in verdicts if one[1].meaning not in _VAGUE), (words[0], judge.verdict(words[0]))
+        (one for one in verdicts if one[1].meaning not in verdict.VAGUE), (words[0], judge.verdict(words[0]))
     )
     reply, own, action = verdict.reply_in(chosen), _STATUS.search(judge.status), action_of(found)
     delayed = late and action is not Action.NONE
