@@ -6,20 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from app.feedback import complaints, fields, marks, prose, sns_mail
+from app.feedback import complaints, fields, marks, phrases, prose, sns_mail
 from app.feedback.fields import Group, address_in
 from app.feedback.mime import MAIL, Headers, Mail, read_headers, shown, take_apart
 from app.feedback.report import DELAYED, Action, Kind, Report, action_of, one_line
 from app.mail import verdict
 
-_LATE = re.compile(
-    r"warning only|delay(?:ed)?\b|not yet (?:been )?deliver|do not need to resend|still (?:being|trying)"
-    r"|will (?:keep|continue) (?:to )?try|will be retried|delivery attempts will continue|will retry for"
-    r"|nur eine warnung|wurde verz.gert|weitere zustellversuche|noch nicht zugestellt|(?:est|a .t.) (?:retard.|diff.r.)|pas encore .{0,12}(?:remis|distribu)"
-    r"|in ritardo|continuer. a tentare|se ha (?:retrasado|demorado)|seguir. intentando|ser.o feitas novas tentativas"
-    r"|opó.nion|vertraagd|f.rsenad|попытки доставки (?:будут )?продолж|ещ. не доставлен|(?:配信|送信).{0,6}遅延|(?:投递|傳遞).{0,6}延迟|(?:延迟|延遲)(?:投递|送达|傳遞)",
-    re.IGNORECASE,
-)
 _STATUS = re.compile(r"[245]\.[0-9]{1,3}\.[0-9]{1,3}")
 _WRAPPED = 3  # times that a bounce may be handed on inside another mail
 _NO_FAILURE = ("delivered", "relayed", "expanded", "deliverable")
@@ -110,7 +102,7 @@ def _of_group(group: Group, told: _Bounce, addresses: Sequence[str]) -> Report:
     comment = group.status.partition("(")[2]
     told_of = prose.statements(told.said, group.address, addresses)
     words = [group.diagnostic, *told_of, comment]
-    late = group.action == "delayed" or (not group.action and bool(_LATE.search(told.said)))
+    late = group.action == "delayed" or (not group.action and bool(phrases.LATE.search(told.said)))
     judge = _Judge(_provider(group.address, group.remote), group.status, _seen_from_here(told, group.address))
     report = _reported(words, judge, late)
     return replace(report, address=group.address, happened_at=_moment(group.when))
@@ -123,7 +115,7 @@ def _told(told: _Bounce) -> list[Report]:
     if not failed and not _is_bounce(told):
         return []
     addresses = _recipients(told, failed)
-    late = bool(_LATE.search(shown(headers.get("subject"))) or _LATE.search(told.said))
+    late = bool(phrases.LATE.search(shown(headers.get("subject"))) or phrases.LATE.search(told.said))
     return [_of_address(one, told, [each for each in addresses if each], late) for one in addresses]
 
 
@@ -199,7 +191,7 @@ def _reported(statements: Sequence[str], judge: _Judge, late: bool) -> Report:
         (one for one in verdicts if one[1].meaning not in verdict.VAGUE), (words[0], judge.verdict(words[0]))
     )
     reply, own, action = verdict.reply_in(chosen), _STATUS.search(judge.status), action_of(found)
-    delayed = late and action is not Action.NONE
+    delayed = late and (action is not Action.NONE or found.meaning in verdict.VAGUE)
     return Report(
         Kind.BOUNCE,
         Action.COUNT if delayed else action,
@@ -219,8 +211,9 @@ def _is_bounce(told: _Bounce) -> bool:
     """Whether a mail system tells that a mail was not delivered: who wrote, what about, and with what proof."""
     headers = told.mail.headers
     subject = marks.told_in_subject(headers)
+    tells = marks.tells_of_failure(told.said) or bool(verdict.reply_in(told.said).code)
     if marks.from_a_daemon(headers):
-        return subject or marks.tells_of_failure(told.said) or bool(verdict.reply_in(told.said).code)
+        return subject or (tells and bool(told.returned.get("from") or _recipients(told, ())[0]))
     if told.returned.get("message-id") or told.returned.get("from"):
         return subject or bool(verdict.reply_in(told.said).code)
     return subject and headers.get("return-path") == "<>"

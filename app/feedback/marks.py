@@ -3,48 +3,13 @@
 import re
 from collections.abc import Iterable
 
+from app.feedback import phrases
 from app.feedback.mime import Headers, shown
 
 # A return path of ours (see mail/verp.py), and the address of a `mailto:` for leaving.
 _PATH = re.compile(r"(?<![A-Za-z0-9])[Bb]\+[A-Za-z2-7]{40}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,10}")
 _LEAVE = re.compile(r"(?<![A-Za-z0-9])unsubscribe\+([A-Za-z0-9_-]{32})@", re.IGNORECASE)
 _MESSAGE_ID = re.compile(r"<([^<>\s]{1,250})>")
-_DAEMON = re.compile(
-    r"daemon|post.?master|poostmaster|mail.?deliver|delivery.?(?:sub)?system|administrator|mail.?system|mail.?server"
-    r"|bounces?@|smtp(?:d|server)?@|delivery (?:notif|report|status)|(?:content|mail) filter|administrateur|amministrator"
-    r"|administrador|администратор|почтов\w{2,4} (?:систем|сервер)|postsystem|退信|(?:系统|系統)管理|管理者|関連システム",
-    re.IGNORECASE,
-)
-_FAILED = re.compile(
-    r"undeliver|yet (?:to be |been )?deliver|frozen"
-    r"|(?:un|not) ?deliverable|deliver\w{0,3} (?:status|fail|notif|report|error|problem|delay|subsystem|has)"
-    r"|(?:mail|message|e-?mail) (?:\w{1,9} ){0,2}(?:not|could|deliver|fail|bounce|return|error|reject|system)"
-    r"|(?:could ?n.t|could not|unable to|cannot|can't|was ?n.t|not) be(?:en)? deliver"
-    r"|fail(?:ed|ure) (?:mail|notice|delivery|notification)|return(?:ed|ing) (?:mail|message|e-?mail|to sender)"
-    r"|bounce|non.?delivery|nondeliverable|unzustellbar|non (?:remis|recapitab|distribu)|no (?:se )?(?:pudo )?entreg"
-    r"|mail status report|warning: (?:could|message|mail)|rejected (?:mail|message)|user unknown|unknown user"
-    r"|no se (?:ha podido|puede entregar)|недостав|не доставлен|невозможно доставить"
-    r"|onbestelbaar|niet (?:bezorgd|afgeleverd)|mancat[ao] (?:consegna|recapito)|n.o (?:foi )?(?:poss.vel )?entreg"
-    r"|falha (?:na|de) entrega|niedostarcz|nie mo.na dostarczy|nedoru.iteln|oleverer|kan (?:inte|ikke) levere"
-    r"|teslim edile|k.zbes.thetetlen|반송|(?:전송|배달|발송) ?(?:실패|되지)|送信エラー"
-    r"|zustell\w{0,6}(?:status|fehler|problem|bericht|benachrichtigung)|zustellung .{0,60}(?:fehlgeschlagen|verz.gert)"
-    r"|(?:nicht|konnte) .{0,40}(?:zugestellt|ausgeliefert|.bermittelt)|.bermittlung .{0,60}fehlgeschlagen"
-    r"|.tat de remise|.chec .{0,20}(?:remise|distribution|envoi)|avis de (?:non|retard)|(?:pas|n'a pu) .{0,20}(?:remis|distribu|livr|achemin)"
-    r"|estado de (?:la )?entrega|(?:error|fallo|problema)s? .{0,12}(?:entrega|env.o)|no .{0,20}entregad|correo devuelto|mensa\w{2,3} devolvid"
-    r"|n.o (?:foi|p.de) .{0,20}entregue|non .{0,12}(?:consegnat|recapitat)|(?:avviso|notifica) di (?:mancat|non)|impossibile (?:consegnare|recapitare)"
-    r"|nie (?:zosta.|mo.e) .{0,20}dor.cz|zwrot (?:poczty|wiadomo)|nebyla doru.en|nelze doru.it|kon niet worden"
-    r"|kunde inte lever|kunne ikke lever|ei voitu toimittaa|nem k.zbes.thet|iletilemed|(?:письмо|сообщение).{0,40}(?:не (?:может|было|удалось)|возвращ)"
-    r"|退信|退回|(?:无法|無法|未能)(?:投递|送达|投遞|傳遞|送達)|投递失败|投遞失敗|配信(?:できません|不能|エラー)|不達|エラーメール",
-    re.IGNORECASE,
-)
-_AWAY = re.compile(
-    r"^(?:re: ?|aw: ?)?(?:\[?(?:auto|automatic|automated|automatisch|automatisk|out[- ]of|vacation|away|absent|absence"
-    r"|i.?m away|on (?:vacation|holiday|leave)|abwesen|respuesta auto|r.ponse auto|risposta auto|resposta auto"
-    r"|fuori (?:sede|ufficio)|assen[tz]|fuera de|ausen[tc]|ausência|fora do escrit|autosvar|fr.nvaro|frav.r|poissa|afwezig|nieobecn"
-    r"|autoodpowied|nep..tom|automatick|automata|ofis d|otomatik|автоответ|отсутств|вне офиса"
-    r"|自動応答|自動返信|不在|自动(?:回复|答复)|自動回覆|休假|부재|자동))",
-    re.IGNORECASE,
-)
 _LEAVES = re.compile(
     r"(?:re: ?)?[\W_]{0,4}(?:unsubscribe|opt.?out|remove me|list-unsubscribe|退订|取消订阅)[\W_]{0,4}",
     re.IGNORECASE,
@@ -95,17 +60,17 @@ def message_id(headers: Headers) -> str | None:
 def from_a_daemon(headers: Headers) -> bool:
     """Whether the From is a mail system's."""
     sender = shown(headers.get("from"))
-    return bool(_DAEMON.search(sender)) or sender.strip() in ("", "<>")
+    return bool(phrases.DAEMON.search(sender)) or sender.strip() in ("", "<>")
 
 
 def told_in_subject(headers: Headers) -> bool:
     """Whether the Subject speaks of mail that was not delivered."""
-    return bool(_FAILED.search(shown(headers.get("subject"))))
+    return bool(phrases.FAILED.search(shown(headers.get("subject"))))
 
 
 def tells_of_failure(words: str) -> bool:
     """Whether the words speak of mail that was not delivered."""
-    return bool(_FAILED.search(words))
+    return bool(phrases.FAILED.search(words))
 
 
 def automatic(headers: Headers) -> bool:
@@ -119,7 +84,7 @@ def automatic(headers: Headers) -> bool:
         or any(headers.get(one) for one in _AUTOMATIC)
         or "auto" in headers.get("precedence").lower()
         or "auto" in headers.get("x-precedence").lower()
-        or bool(_AWAY.match(shown(headers.get("subject")).strip()))
+        or bool(phrases.AWAY.match(shown(headers.get("subject")).strip()))
     )
 
 
