@@ -64,7 +64,7 @@ _OTHERS_FAILED = (
     "ei voitu toimittaa",
     "niedostarcz",
     "nie mo.na dostarczy",
-    "nie (?:zosta.|mo.e) .{0,20}dor.cz",
+    "nie (?:zosta..?|mo.e) .{0,20}dor.cz",
     "zwrot (?:poczty|wiadomo)",
     "nedoru.iteln",
     "nebyla doru.en",
