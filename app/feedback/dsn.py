@@ -6,20 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from app.feedback import complaints, fields, marks, prose, sns_mail
+from app.feedback import complaints, fields, marks, phrases, prose, sns_mail
 from app.feedback.fields import Group, address_in
 from app.feedback.mime import MAIL, Headers, Mail, read_headers, shown, take_apart
 from app.feedback.report import DELAYED, Action, Kind, Report, action_of, one_line
 from app.mail import verdict
 
-_VAGUE = frozenset({"refused", "no-reason", "temporary"})
-_LATE = re.compile(
-    r"warning only|delay(?:ed)?\b|not yet (?:been )?deliver|do not need to resend|still (?:being|trying)"
-    r"|will (?:keep|continue) (?:to )?try|will be retried|delivery attempts will continue",
-    re.IGNORECASE,
-)
 _STATUS = re.compile(r"[245]\.[0-9]{1,3}\.[0-9]{1,3}")
-_NO_FAILURE = ("delivered", "relayed", "expanded")
+_WRAPPED = 3  # times that a bounce may be handed on inside another mail
+_NO_FAILURE = ("delivered", "relayed", "expanded", "deliverable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +33,7 @@ def read(raw: bytes, envelope_to: str | None) -> list[Report]:
     `envelope_to` is the address it was delivered to, if known. Nothing in the mail is trusted: `token` has still
     to be verified. Never raises; of the mail 256 KB, 50 parts and 20 levels are read.
     """
-    told = _opened(raw)
+    told = _unwrapped(_opened(raw))
     token = marks.leaving(envelope_to, told.mail.headers)
     if token is not None:
         return [replace(_of_sender(told, Kind.UNSUBSCRIBE, Action.SUPPRESS), token=token)]
@@ -52,6 +47,19 @@ def read(raw: bytes, envelope_to: str | None) -> list[Report]:
     )
     found = next((reports for reader in readers if (reports := reader(told))), [])
     return _completed(found or [Report(Kind.OTHER, Action.NONE, Kind.OTHER.value)], told, raw, envelope_to)
+
+
+def _unwrapped(told: _Bounce) -> _Bounce:
+    """The bounce inside a mail that only hands it on, as gateways and people do."""
+    for _ in range(_WRAPPED):
+        inside = next((part.text for part in told.mail.parts if part.type == "message/rfc822"), "")
+        head = read_headers(inside.partition("\n\n")[0])
+        is_report = head.get("content-type").lower().startswith("multipart/report")
+        is_bounce = is_report or (marks.from_a_daemon(head) and marks.told_in_subject(head))
+        if told.status.groups or not inside or not is_bounce:
+            break
+        told = _opened(inside.encode())
+    return told
 
 
 def _opened(raw: bytes) -> _Bounce:
@@ -94,7 +102,7 @@ def _of_group(group: Group, told: _Bounce, addresses: Sequence[str]) -> Report:
     comment = group.status.partition("(")[2]
     told_of = prose.statements(told.said, group.address, addresses)
     words = [group.diagnostic, *told_of, comment]
-    late = group.action == "delayed" or (not group.action and bool(_LATE.search(told.said)))
+    late = group.action == "delayed" or (not group.action and bool(phrases.LATE.search(told.said)))
     judge = _Judge(_provider(group.address, group.remote), group.status, _seen_from_here(told, group.address))
     report = _reported(words, judge, late)
     return replace(report, address=group.address, happened_at=_moment(group.when))
@@ -107,7 +115,7 @@ def _told(told: _Bounce) -> list[Report]:
     if not failed and not _is_bounce(told):
         return []
     addresses = _recipients(told, failed)
-    late = bool(_LATE.search(shown(headers.get("subject"))) or _LATE.search(told.said))
+    late = bool(phrases.LATE.search(shown(headers.get("subject"))) or phrases.LATE.search(told.said))
     return [_of_address(one, told, [each for each in addresses if each], late) for one in addresses]
 
 
@@ -180,10 +188,10 @@ def _reported(statements: Sequence[str], judge: _Judge, late: bool) -> Report:
     words = [one for one in statements if one.strip()] or [""]
     verdicts = ((one, judge.verdict(one)) for one in words)
     chosen, found = next(
-        (one for one in verdicts if one[1].meaning not in _VAGUE), (words[0], judge.verdict(words[0]))
+        (one for one in verdicts if one[1].meaning not in verdict.VAGUE), (words[0], judge.verdict(words[0]))
     )
     reply, own, action = verdict.reply_in(chosen), _STATUS.search(judge.status), action_of(found)
-    delayed = late and action is not Action.NONE
+    delayed = late and (action is not Action.NONE or found.meaning in verdict.VAGUE)
     return Report(
         Kind.BOUNCE,
         Action.COUNT if delayed else action,
@@ -203,8 +211,9 @@ def _is_bounce(told: _Bounce) -> bool:
     """Whether a mail system tells that a mail was not delivered: who wrote, what about, and with what proof."""
     headers = told.mail.headers
     subject = marks.told_in_subject(headers)
+    tells = marks.tells_of_failure(told.said) or bool(verdict.reply_in(told.said).code)
     if marks.from_a_daemon(headers):
-        return subject or marks.tells_of_failure(told.said) or bool(verdict.reply_in(told.said).code)
+        return subject or (tells and bool(told.returned.get("from") or _recipients(told, ())[0]))
     if told.returned.get("message-id") or told.returned.get("from"):
         return subject or bool(verdict.reply_in(told.said).code)
     return subject and headers.get("return-path") == "<>"

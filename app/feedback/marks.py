@@ -3,38 +3,13 @@
 import re
 from collections.abc import Iterable
 
+from app.feedback import phrases
 from app.feedback.mime import Headers, shown
 
 # A return path of ours (see mail/verp.py), and the address of a `mailto:` for leaving.
 _PATH = re.compile(r"(?<![A-Za-z0-9])[Bb]\+[A-Za-z2-7]{40}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,10}")
 _LEAVE = re.compile(r"(?<![A-Za-z0-9])unsubscribe\+([A-Za-z0-9_-]{32})@", re.IGNORECASE)
 _MESSAGE_ID = re.compile(r"<([^<>\s]{1,250})>")
-_DAEMON = re.compile(
-    r"daemon|post.?master|poostmaster|mail.?deliver|delivery.?(?:sub)?system|administrator|mail.?system|mail.?server"
-    r"|bounces?@|smtp(?:d|server)?@|delivery (?:notif|report|status)|(?:content|mail) filter|退信",
-    re.IGNORECASE,
-)
-_FAILED = re.compile(
-    r"undeliver|yet (?:to be |been )?deliver|frozen"
-    r"|(?:un|not) ?deliverable|deliver\w{0,3} (?:status|fail|notif|report|error|problem|delay|subsystem|has)"
-    r"|(?:mail|message|e-?mail) (?:\w{1,9} ){0,2}(?:not|could|deliver|fail|bounce|return|error|reject|system)"
-    r"|(?:could ?n.t|could not|unable to|cannot|can't|was ?n.t|not) be(?:en)? deliver"
-    r"|fail(?:ed|ure) (?:mail|notice|delivery|notification)|return(?:ed|ing) (?:mail|message|e-?mail|to sender)"
-    r"|bounce|non.?delivery|nondeliverable|unzustellbar|non (?:remis|recapitab|distribu)|no (?:se )?(?:pudo )?entreg"
-    r"|mail status report|warning: (?:could|message|mail)|rejected (?:mail|message)|user unknown|unknown user"
-    r"|no se (?:ha podido|puede entregar)|недостав|не доставлен|невозможно доставить"
-    r"|onbestelbaar|niet (?:bezorgd|afgeleverd)|mancat[ao] (?:consegna|recapito)|n.o (?:foi )?(?:poss.vel )?entreg"
-    r"|falha (?:na|de) entrega|niedostarcz|nie mo.na dostarczy|nedoru.iteln|oleverer|kan (?:inte|ikke) levere"
-    r"|teslim edile|k.zbes.thetetlen|반송|(?:전송|배달|발송) ?(?:실패|되지)|送信エラー"
-    r"|退信|退回|(?:无法|無法|未能)(?:投递|送达|投遞|傳遞|送達)|投递失败|投遞失敗|配信(?:できません|不能|エラー)|不達|エラーメール",
-    re.IGNORECASE,
-)
-_AWAY = re.compile(
-    r"^(?:re: ?|aw: ?)?(?:\[?(?:auto|automatic|automated|automatisch|automatisk|out[- ]of|vacation|away|absent|absence"
-    r"|i.?m away|on (?:vacation|holiday|leave)|abwesen|respuesta auto|r.ponse auto|risposta auto|resposta auto"
-    r"|自動応答|自動返信|不在|自动(?:回复|答复)|自動回覆))",
-    re.IGNORECASE,
-)
 _LEAVES = re.compile(
     r"(?:re: ?)?[\W_]{0,4}(?:unsubscribe|opt.?out|remove me|list-unsubscribe|退订|取消订阅)[\W_]{0,4}",
     re.IGNORECASE,
@@ -46,6 +21,8 @@ _AUTOMATIC = (
     "x-autoresponder",
     "x-mail-autoreply",
     "x-vacation",
+    "x-auto-response-suppress",
+    "x-rt-loop-prevention",
 )
 _TO = ("to", "delivered-to", "x-original-to", "envelope-to", "x-envelope-to")
 
@@ -83,17 +60,17 @@ def message_id(headers: Headers) -> str | None:
 def from_a_daemon(headers: Headers) -> bool:
     """Whether the From is a mail system's."""
     sender = shown(headers.get("from"))
-    return bool(_DAEMON.search(sender)) or sender.strip() in ("", "<>")
+    return bool(phrases.DAEMON.search(sender)) or sender.strip() in ("", "<>")
 
 
 def told_in_subject(headers: Headers) -> bool:
     """Whether the Subject speaks of mail that was not delivered."""
-    return bool(_FAILED.search(shown(headers.get("subject"))))
+    return bool(phrases.FAILED.search(shown(headers.get("subject"))))
 
 
 def tells_of_failure(words: str) -> bool:
     """Whether the words speak of mail that was not delivered."""
-    return bool(_FAILED.search(words))
+    return bool(phrases.FAILED.search(words))
 
 
 def automatic(headers: Headers) -> bool:
@@ -107,7 +84,7 @@ def automatic(headers: Headers) -> bool:
         or any(headers.get(one) for one in _AUTOMATIC)
         or "auto" in headers.get("precedence").lower()
         or "auto" in headers.get("x-precedence").lower()
-        or bool(_AWAY.match(shown(headers.get("subject")).strip()))
+        or bool(phrases.AWAY.match(shown(headers.get("subject")).strip()))
     )
 
 

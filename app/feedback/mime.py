@@ -180,7 +180,8 @@ def _decoded(body: bytes, encoding: str) -> bytes:
     if encoding == "base64":
         signs = re.sub(rb"[^A-Za-z0-9+/]", b"", body)
         try:
-            return binascii.a2b_base64(signs[: len(signs) // 4 * 4] or b"")
+            whole = signs[:-1] if len(signs) % 4 == 1 else signs
+            return binascii.a2b_base64(whole + b"=" * (-len(whole) % 4))
         except binascii.Error:
             return body
     return body

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from app.feedback.report import DELAYED
-
 ENOUGH_ISSUES = 3
 ENOUGH_TIME = timedelta(days=7)
 LATEST = timedelta(days=30)  # after a mail was handed over, what comes back about it is too old to act on
@@ -44,11 +42,6 @@ class Sent:
 
     at: datetime
     fate: Fate
-
-
-def is_last_word(meaning: str) -> bool:
-    """Tell whether a report may be the one that ends a reader: a notice of delay counts, but the mail is on its way."""
-    return meaning != DELAYED
 
 
 def is_worn_out(history: Sequence[Sent]) -> bool:

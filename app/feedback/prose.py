@@ -35,12 +35,25 @@ _OFFICE = re.compile(
     r"(?:mailer.?daemon|post ?master|abuse|support|help ?desk|no.?reply|do.?not.?reply|info|admin)@",
     re.IGNORECASE,
 )
-_COMMAND = re.compile(r"\s{0,8}(?:>>>|Sent (?:<<<|>>>)) {0,3}(.{1,200})", re.IGNORECASE)
-_ANSWER = re.compile(r"\s{0,8}(?:<<<|Received (?:<<<|>>>)) {0,3}([245][0-9]{2}[ -].{0,900})", re.IGNORECASE)
+_ELSEWHERE = re.compile(
+    r"\b(?:try|forward to|use|write to|mail to|contact|moved to|changed to):? {0,2}<?$", re.IGNORECASE
+)
+# A talk with a server, as it stands in a bounce: at times each line begins with its date and time.
+_WHEN = r"\s{0,8}(?:[\w:., /\[\]+-]{0,40}: {1,3})?"
+_COMMAND = re.compile(rf"{_WHEN}(?:>>>|-->|Sent (?:<<<|>>>)) {{0,3}}(.{{1,200}})", re.IGNORECASE)
+_ANSWER = re.compile(
+    rf"{_WHEN}(?:<<<|<--|Received (?:<<<|>>>)) {{0,3}}([245][0-9]{{2}}[ -].{{0,900}})", re.IGNORECASE
+)
 _TALK = re.compile(r"\W{0,8}while talking to ")
 _NEW_REPLY = re.compile(r"\s{0,8}[45][0-9]{2}[ -]")
 _REASON = re.compile(r"\(reason: (.{1,900})\)?", re.IGNORECASE)
 _CODE = re.compile(r"(?<![0-9.])[45][0-9]{2}(?![0-9.])")
+# Sendmail's own words after any refusal of that kind: what the server answered stands above them.
+_SUMMARY = re.compile(
+    r"[45][0-9]{2} (?:[45]\.[0-9]{1,3}\.[0-9]{1,3} )?<?[^\s<>]{1,320}>?\.\.\. (?:user unknown|service unavailable"
+    r"|remote protocol error|data format error)$",
+    re.IGNORECASE,
+)
 # What mail systems say on every bounce. It would be mistaken for the reason.
 _CHATTER = re.compile(
     r"this (?:message|is an? (?:message|e-?mail|auto\w{1,12}))[^.:]{0,60}(?:auto|generated|warning)[^.:]{0,90}[.:]?"
@@ -51,6 +64,8 @@ _CHATTER = re.compile(
     r"|no further (?:delivery )?attempts will be made|for further assistance[^.]{0,80}\."
     r"|delivery to the following recipients?[^.:]{0,40}[.:]|technical details of [a-z]{1,12} failure"
     r"|hi\. this is the [^.]{0,200}program at [^\s]{0,100}\.|mail delivery (?:system|subsystem)"
+    r"|giving up on [0-9a-f.:\[\]]{3,60}"
+    r"|google tried to deliver your message, but it was rejected by (?:the server for )?the recipient domain"
     r"|please (?:do not|don.t) reply[^.]{0,80}\.?|if you do so, please[^.]{0,80}\.|content filter at",
     re.IGNORECASE,
 )
@@ -66,18 +81,23 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def recipients(said: str, not_these: frozenset[str]) -> list[str]:
-    """The addresses the text speaks of: those that lead a line, else those in a line that tells of a failure."""
+    """The addresses the text speaks of: those that lead a line, else those in a line of failure, else all."""
     leading: list[str] = []
     telling: list[str] = []
+    others: list[str] = []
     for line in said.split("\n"):
         found = address_in(line[:_LONG]) if "@" in line[:_LONG] else None
         if found is None or found.lower() in not_these or _OFFICE.match(found):
+            continue
+        if _ELSEWHERE.search(line[: line.find(found)][-60:]):
             continue
         if _LEADS.match(line):
             leading.append(found)
         elif _TELLS.search(line[:_LONG]):
             telling.append(found)
-    chosen = {one.lower(): one for one in reversed(leading or telling)}
+        else:
+            others.append(found)
+    chosen = {one.lower(): one for one in reversed(leading or telling or others)}
     return list(reversed(chosen.values()))[:_ADDRESSES]
 
 
@@ -105,8 +125,10 @@ class _Told:
 def _told(lines: Sequence[str], address: str | None) -> _Told:
     paragraphs = [_calm(one) for one in _paragraphs(lines)]
     paragraphs = [one for one in paragraphs if _has_words(one, address)]
+    answers = list(_answers(lines))
+    paragraphs = [one for one in paragraphs if not (answers and _SUMMARY.match(one))]
     coded = [one for one in paragraphs if _CODE.search(one)]
-    return _Told([*_answers(lines), *coded], list(_joined([one for one in paragraphs if one not in coded])))
+    return _Told([*answers, *coded], list(_joined([one for one in paragraphs if one not in coded])))
 
 
 def _about(lines: Sequence[str], meant: str, rest: Sequence[str]) -> list[str]:

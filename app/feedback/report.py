@@ -6,7 +6,9 @@ from enum import StrEnum
 
 from app.mail import verdict
 
-DELAYED = "delayed"  # the meaning of a notice that a mail is late: it counts, but is not the last word
+DELAYED = (
+    "delayed"  # the meaning of a notice that a mail is late: it may still arrive, so it is never counted
+)
 TEXT = 200  # characters of a report's words that are kept
 
 

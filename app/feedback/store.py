@@ -26,7 +26,7 @@ from sqlmodel import select as select_model
 from app.core.db import changed, upsert
 from app.core.errors import NotFound
 from app.feedback.models import KeptReport, Received, ReportState, StaleCalls
-from app.feedback.report import Action, Kind, Report
+from app.feedback.report import DELAYED, Action, Kind, Report
 
 report: Table = KeptReport.__table__  # type: ignore[attr-defined]
 received: Table = Received.__table__  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ KEPT = timedelta(days=400)  # as long as the deliveries that they stand beside
 _PASSING = (Kind.DELIVERED, Kind.AUTO_REPLY, Kind.OTHER)
 
 hard = and_(report.c.kind == Kind.BOUNCE, report.c.action == Action.SUPPRESS)
-soft = and_(report.c.kind == Kind.BOUNCE, report.c.action == Action.COUNT)
+soft = and_(report.c.kind == Kind.BOUNCE, report.c.action == Action.COUNT, report.c.meaning != DELAYED)
 complaint: ColumnElement[bool] = report.c.kind == Kind.COMPLAINT
 
 

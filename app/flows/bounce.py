@@ -22,7 +22,7 @@ from app.delivery.models import Delivery, State
 from app.feedback import policy, store
 from app.feedback.models import KeptReport, ReportState
 from app.feedback.policy import Fate, Sent
-from app.feedback.report import Action, Kind, action_of, one_line
+from app.feedback.report import DELAYED, Action, Kind, action_of, one_line
 from app.flows import attribution, storm, subscribe, suppress
 from app.flows.attribution import Owner
 from app.flows.compose import Composer
@@ -140,7 +140,9 @@ async def _act(
         case (Kind.BOUNCE, Action.SUPPRESS):
             await suppress.by_report(session, who, Reason.BOUNCED, origin, now)
             return ReportState.SUPPRESSED
-        case (Kind.BOUNCE, Action.COUNT) if await _is_worn_out(session, one, owner, who):
+        case (Kind.BOUNCE, _) if one.meaning == DELAYED:
+            return ReportState.NOTED
+        case (Kind.BOUNCE, Action.COUNT) if await _is_worn_out(session, owner, who):
             await suppress.by_report(session, who, Reason.BOUNCED, origin, now)
             return ReportState.SUPPRESSED
         case (Kind.BOUNCE, Action.COUNT):
@@ -163,9 +165,9 @@ def _is_stale(one: KeptReport, owner: Owner, who: Subscriber, now: datetime) -> 
     return came_back or now - owner.handed_at > policy.LATEST
 
 
-async def _is_worn_out(session: AsyncSession, one: KeptReport, owner: Owner, who: Subscriber) -> bool:
+async def _is_worn_out(session: AsyncSession, owner: Owner, who: Subscriber) -> bool:
     """Tell whether this soft bounce is one too many, from what became of the reader's last issues."""
-    if owner.issue_id is None or not policy.is_last_word(one.meaning):
+    if owner.issue_id is None:
         return False
     came_back = await store.fates(session, who.id or 0)
     came_back.setdefault(owner.issue_id, set()).add(Action.COUNT)
@@ -184,7 +186,7 @@ async def _is_worn_out(session: AsyncSession, one: KeptReport, owner: Owner, who
 
 
 def _fate(kinds: set[str]) -> Fate | None:
-    """What became of an issue; None for one that was refused for a reason that is not the reader's."""
+    """What became of an issue; None for one that is late, or was refused for a reason that is not theirs."""
     if Kind.DELIVERED in kinds:
         return Fate.DELIVERED
     if Action.COUNT in kinds:

@@ -21,6 +21,7 @@ from app.mail.rules import (
 __all__ = [
     "AGAINST_THE_ADDRESS",
     "REPORT",
+    "VAGUE",
     "Action",
     "Provider",
     "Verdict",
@@ -36,6 +37,7 @@ __all__ = [
 
 TABLE = Path(__file__).with_name("verdicts.toml")
 OTHER = "other"
+VAGUE = frozenset({"refused", "no-reason", "temporary"})  # meanings that give no reason
 LIMIT = 2000  # characters of a reply that are read
 
 _ADDRESS = re.compile(r"[^\s<>()\[\]\"',;:]{1,64}@[^\s<>()\[\]\"',;:]{1,255}")
@@ -100,13 +102,18 @@ def judge_report(words: str, provider: str = "", status: str = "") -> Verdict:
     """What a Diagnostic-Code, a webhook's reason or other words of a report mean, and what to do.
 
     The reply and the stage are looked for in the words. `status` is the report's own, as for `judge`. Where a
-    connection was lost before a word was said, no server has spoken of us.
+    connection was lost before a word was said, no server has spoken of us. Where the reply gives no reason, the
+    words before it may.
     """
     reply, stage = reply_in(words), stage_in(words)
     if not reply.code and stage in ("connect", "ehlo"):
         stage = REPORT
-    stages = {REPORT, ALONE} if stage == REPORT else {REPORT, stage, f"{REPORT}-{stage}"}
-    return _judged(_case(reply, frozenset(stages), provider, status))
+    stages = frozenset({REPORT, ALONE} if stage == REPORT else {REPORT, stage, f"{REPORT}-{stage}"})
+    found = _judged(_case(reply, stages, provider, status))
+    if found.meaning not in VAGUE or not reply.code:
+        return found
+    before = _judged(_case(Reply(0, _before_the_reply(words)), stages, provider, status))
+    return found if before.meaning in VAGUE else before
 
 
 def _judged(case: Case) -> Verdict:
@@ -121,11 +128,21 @@ def reply_in(words: str) -> Reply:
     Code 0 where there is none: then the words are all there is (RFC 3464 §2.3.6).
     """
     line = " ".join(words[:LIMIT].split())
-    found = _WITH_STATUS.search(line) or _CODED.search(line) or _ALONE.search(line)
+    found = _code_in(line)
     if found is None:
         return Reply(0, line)
     text = _REPEATED.sub(" ", line[found.end() :])
     return Reply(int(found[1]), text.removeprefix(f"{found[1]} "))
+
+
+def _code_in(line: str) -> re.Match[str] | None:
+    return _WITH_STATUS.search(line) or _CODED.search(line) or _ALONE.search(line)
+
+
+def _before_the_reply(words: str) -> str:
+    line = " ".join(words[:LIMIT].split())
+    found = _code_in(line)
+    return line[: found.start()] if found else ""
 
 
 def stage_in(words: str) -> str:

@@ -28,6 +28,7 @@ POISON = (
     "a@example.com>,<b@example.com", "nobody", "a@exa\u2028mple.com", "x" * 240 + "@e.example",
 )  # fmt: skip
 BREAKS = 3  # connections that one mail breaks; in the end each costs the relay a minute
+REPORTS, COMPLAINTS = 10, 2  # that come back in a storm of calls: too few to pause a mailing
 LATE = 5.0  # seconds for which what was claimed before somebody left may still be on its way
 Act = tuple[str, Callable[[], httpx.Response]]  # whom it takes out of the mailing (nobody: ""), and the call
 ISSUE_HEADERS = {"content-type": "text/plain"}
@@ -131,11 +132,16 @@ def stormed(scene: Scene) -> None:
         )
         worker.stop()
         said = program.said() + worker.said()
+    back = scene.place.one("SELECT count(*) FROM report")
+    heard = scene.place.one("SELECT count(*) FROM report WHERE state = 'suppressed'")
     wrong = {code for _, code, _ in done if code >= 300}
     after = late(scene, {address: at for address, _, at in done if address})
     scene.note(
-        f"{len(done)} calls; {scene.count('withdrawn')} withdrawn, {scene.count('suppressed')} suppressed"
+        f"{len(done)} calls; {scene.count('withdrawn')} withdrawn, {scene.count('suppressed')} suppressed, "
+        f"{heard} of {back} reports heeded"
     )
+    if not back or heard != back:
+        raise Broken(f"{back - heard} of {back} bounces and complaints were not heeded")
     if wrong or after or "deadlock" in said.lower():
         raise Broken(
             f"answers {wrong}; {len(after)} mails more than {LATE:.0f} s after; {said[-200:] if wrong else ''}"
@@ -167,8 +173,8 @@ def planned(scene: Scene, api: httpx.Client) -> list[Act]:
     acts += [(scene.readers[who], partial(api.delete, f"/api/v1/subscribers/{who}")) for who in erased]
     for address in (scene.readers[who] for who in barred):
         acts.append((address, partial(api.post, "/api/v1/suppressions", json={"address": address})))
-    for number, address in enumerate(got[: len(scene.readers) // 100]):
-        kind = "complaint" if number < 2 else "hard_bounce"
+    for number, address in enumerate(got[:REPORTS]):
+        kind = "complaint" if number < COMPLAINTS else "hard_bounce"
         acts.append(("", partial(hook, api, "postmark", told(kind, address, number), number)))
     scene.rolls.shuffle(acts)
     return acts

@@ -106,17 +106,30 @@ async def test_three_full_mailboxes_within_a_week_are_not_enough(hearing: World)
     assert await desk.standing(hearing) == ("active", None)
 
 
-async def test_a_notice_of_delay_counts_and_is_never_the_one_that_ends_a_reader(hearing: World) -> None:
+async def test_a_notice_of_delay_is_noted_and_never_counted(hearing: World) -> None:
     late = {"status": "4.4.1", "said": "connection timed out", "action": "delayed"}
     for days in (0, 4, 8, 12):
         await desk.sent(hearing, *([READER] if not days else []), days=days)
         await comes_back(hearing, path_of_last(hearing), **late)
         hearing.clock.forward(days=4)
     assert {one.meaning for one in await desk.reports(hearing)} == {"delayed"}
-    assert await desk.states(hearing) == ["counted"] * 4
-    assert await desk.standing(hearing) == ("active", None)
+    assert await desk.states(hearing) == ["noted"] * 4
+    async with hearing.db.reading() as session:
+        assert (await store.counts(session, (await desk.reports(hearing))[0].issue_id or 0))[
+            "bounced_soft"
+        ] == 0
     await comes_back(hearing, path_of_last(hearing), status="4.4.7", said="delivery time expired")
-    assert await desk.standing(hearing) == ("ended", "bounced")
+    assert (await desk.states(hearing))[-1] == "counted"
+    assert await desk.standing(hearing) == ("active", None)
+
+
+async def test_an_issue_that_is_only_late_does_not_begin_the_count_anew(hearing: World) -> None:
+    late = {"status": "4.4.1", "said": "connection timed out", "action": "delayed"}
+    for days in (0, 4, 8, 12):
+        await desk.sent(hearing, *([READER] if not days else []), days=days)
+        await comes_back(hearing, path_of_last(hearing), **(late if days == 4 else FULL))
+        hearing.clock.forward(days=4)
+    assert await desk.states(hearing) == ["counted", "noted", "counted", "suppressed"]
 
 
 async def test_a_mail_that_came_through_between_begins_the_count_anew(hearing: World) -> None:

@@ -1,5 +1,8 @@
 """Words of many systems, in many languages, as reports quote them: each means what its writer meant."""
 
+import csv
+from pathlib import Path
+
 import pytest
 
 from app.feedback.report import action_of
@@ -89,6 +92,20 @@ count unreachable|4.4.1|connect to mx.there.example[198.51.100.7]:25: Connection
 count unreachable|4.4.1|connect to mx.there.example[198.51.100.7]:25: No route to host
 none policy|4.7.5|Server certificate not trusted
 """.strip().splitlines()  # noqa: E501 (as they stand in reports)
+
+# More of them, with the actions that are right; two where the words leave a doubt.
+MORE = Path(__file__).with_name("reported_words.csv")
+
+
+def more() -> list[dict[str, str]]:
+    with MORE.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("row", more(), ids=lambda row: row["words"][:60])
+def test_the_words_of_a_report_are_acted_on_as_their_writer_meant(row: dict[str, str]) -> None:
+    found = verdict.judge_report(row["words"], "", row["status"])
+    assert action_of(found) in row["action"].split("|"), found.rule
 
 
 @pytest.mark.parametrize("row", SAID)

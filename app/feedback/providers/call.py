@@ -19,9 +19,8 @@ HOUR = timedelta(hours=1)
 NAME = 200  # characters of an id or an address that are kept
 WORDS = 2000  # characters of a reason that are read
 
-# What the table says when it does not know the words, or when they give no reason of their own.
-_SAYS_NOTHING = frozenset({"refused", "no-reason", "temporary"})
-_SAYS_GONE = _SAYS_NOTHING | {"mailbox-unavailable"}
+# What the table says when the words may stand for a mailbox that is gone.
+_SAYS_GONE = verdict.VAGUE | {"mailbox-unavailable"}
 _GONE, _AWAY, _BARRED = "bad-mailbox", "mailbox-unavailable", "policy"
 
 
@@ -93,11 +92,11 @@ def _weighed(says: Says, found: verdict.Verdict) -> tuple[Action, str]:
             return Action.SUPPRESS, found.meaning if is_gone else _GONE
         case Says.HARD if is_gone or found.meaning in _SAYS_GONE:
             return Action.SUPPRESS, found.meaning if is_gone else _GONE
-        case Says.SOFT if found.meaning in _SAYS_NOTHING:
+        case Says.SOFT if found.meaning in verdict.VAGUE:
             return Action.COUNT, _AWAY
         case Says.HARD | Says.SOFT if about_the_mailbox:
             return Action.COUNT, found.meaning
-        case Says.OURS if about_the_mailbox or found.meaning in _SAYS_NOTHING:
+        case Says.OURS if about_the_mailbox or found.meaning in verdict.VAGUE:
             return Action.NONE, _BARRED
         case _:
             return Action.NONE, found.meaning

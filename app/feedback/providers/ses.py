@@ -94,7 +94,7 @@ def parse(
     if call.text(told, "Type") != "Notification":
         return Call(own, ())
     return Call(
-        own, tuple(_reports(call.read_object(call.text(told, "Message").encode("utf-8", "replace")), own))
+        own, tuple(reports(call.read_object(call.text(told, "Message").encode("utf-8", "replace")), own))
     )
 
 
@@ -124,7 +124,8 @@ def _is_signed(told: dict[str, Any], certificate: bytes, now: datetime) -> bool:
     return True
 
 
-def _reports(note: dict[str, Any], own: str) -> list[Report]:
+def reports(note: dict[str, Any], own: str) -> list[Report]:
+    """What a notification of SES says, one report a recipient; `own` is the id of the call it came in."""
     what = call.text(note, "notificationType", "eventType")
     if what not in RECIPIENTS:
         return [call.plain(Kind.OTHER, what, event_id=own, origin=ORIGIN)]
