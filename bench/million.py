@@ -1,0 +1,1 @@
+def million(sizes, stock): return []
