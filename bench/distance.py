@@ -32,7 +32,9 @@ def _two_workers(sizes: Sizes, stock: Stock) -> list[Figure]:
             alone.append(watch.rate(watch.mailing(here, sink, next(issues), sizes.distant, [first])))
             for _ in range(sizes.rounds):
                 with _second(here) as second:
-                    both.append(watch.rate(watch.mailing(here, sink, next(issues), sizes.distant, [first, second])))
+                    both.append(
+                        watch.rate(watch.mailing(here, sink, next(issues), sizes.distant, [first, second]))
+                    )
                 alone.append(watch.rate(watch.mailing(here, sink, next(issues), sizes.distant, [first])))
     told = f"{1000 * NEAR:.0f} ms (measured {1000 * trip:.1f}), PostgreSQL"
     return [

@@ -107,16 +107,18 @@ class Place:
         """Return the one value that a statement finds."""
         return self.rows(statement)[0][0]
 
-    def change(self, *statements: str) -> int:
-        """Run statements in one transaction and return how many rows the first has changed."""
+    def change(self, *statements: str) -> None:
+        """Run statements in one transaction."""
         if not self.url.startswith("sqlite"):
             with psycopg.connect(self.url) as other:
-                return [other.execute(each.encode()).rowcount for each in statements][0]
+                for each in statements:
+                    other.execute(each.encode())
+            return
         connection = sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=PATIENCE)
         with connection:
-            changed = [connection.execute(each).rowcount for each in statements][0]
+            for each in statements:
+                connection.execute(each)
         connection.close()
-        return changed
 
 
 def moment(value: str | datetime) -> datetime:

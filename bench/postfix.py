@@ -22,7 +22,10 @@ class Sink:
 
     def __init__(self) -> None:
         self.port, self.mails = free_port(), 0
-        self._came, self._came_at = threading.Event(), 0.0  # the mail that is waited for, and when it was there
+        self._came, self._came_at = (
+            threading.Event(),
+            0.0,
+        )  # the mail that is waited for, and when it was there
         rights = ["-u", "nobody"] if os.geteuid() == 0 else []
         command = [program("smtp-sink"), "-c", *rights, f"127.0.0.1:{self.port}", "1000"]
         self._program = subprocess.Popen(command, stdout=subprocess.PIPE)

@@ -30,7 +30,11 @@ def sending(sizes: Sizes, stock: Stock) -> list[Figure]:
         rates, costs, peers = _rounds(sizes, stock, SQLITE, signing)
         found += [
             Figure("SQLite, with DKIM, mails/s", rates, beside(rates, peers)),
-            Figure("  mails per second of processor time", [1e6 / cost for cost in costs], target=Target(1000, True)),
+            Figure(
+                "  mails per second of processor time",
+                [1e6 / cost for cost in costs],
+                target=Target(1000, True),
+            ),
             Figure("  smtp-source beside it, mails/s", peers),
         ]
     return found

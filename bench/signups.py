@@ -14,10 +14,8 @@ from bench.web import Client
 CALLERS = 16
 PATIENCE = 120.0  # seconds
 FORM = "application/x-www-form-urlencoded"
-LIFTED = {
-    name: "0"
-    for name in ("letters_a_day", "letters_a_month", "signups_a_network", "letters_a_minute", "form_seconds")
-}
+LIMITS = ("letters_a_day", "letters_a_month", "signups_a_network", "letters_a_minute", "form_seconds")
+LIFTED = dict.fromkeys(LIMITS, "0")
 
 
 def signups(sizes: Sizes, stock: Stock) -> list[Figure]:
@@ -66,7 +64,8 @@ async def stamped(port: int) -> str:
     """Return the stamp that the form carries."""
     async with Client(port) as client:
         _, page = await client.ask("GET /")
-    return re.findall(rb'name="stamp" value="([^"]+)"', page)[0].decode()
+    stamp: bytes = re.findall(rb'name="stamp" value="([^"]+)"', page)[0]
+    return stamp.decode()
 
 
 async def subscribe(client: Client, address: str, stamp: str) -> None:

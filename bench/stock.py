@@ -34,9 +34,7 @@ class Stock:
         self._copies = 0
 
     @contextmanager
-    def place(
-        self, database: str, readers: int, relay: str = NOWHERE, **settings: str
-    ) -> Iterator[Place]:
+    def place(self, database: str, readers: int, relay: str = NOWHERE, **settings: str) -> Iterator[Place]:
         """Give a copy of a database with so many readers of the daily edition, in a folder of its own."""
         origin = self._origin(database, readers)
         self._copies += 1
@@ -107,7 +105,9 @@ def multiply(place: Place, database: str, readers: int) -> None:
     )
     if database == POSTGRES:
         with psycopg.connect(place.url, autocommit=True) as connection:
-            connection.execute("SELECT setval(pg_get_serial_sequence('subscriber', 'id'), max(id)) FROM subscriber")
+            connection.execute(
+                "SELECT setval(pg_get_serial_sequence('subscriber', 'id'), max(id)) FROM subscriber"
+            )
             connection.execute("VACUUM ANALYZE")  # as the server does by itself, sooner or later
 
 

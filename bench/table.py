@@ -1,5 +1,6 @@
 """Figures and how they are shown: median, the least and the most, the ratio to what ran beside, and the target."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import mean, median
@@ -59,7 +60,7 @@ class Figure:
 
 def beside(ours: Sequence[float], peers: Sequence[float]) -> list[float]:
     """Return the ratio of each round to the mean of the peer's rounds just before and just after it."""
-    pairs = zip(peers, peers[1:], strict=False)
+    pairs = itertools.pairwise(peers)
     return [one / mean(pair) for one, pair in zip(ours, pairs, strict=True)]
 
 
@@ -86,7 +87,10 @@ def plain(figures: Sequence[Figure]) -> list[str]:
     rows = [HEAD, *(figure.cells() for figure in figures)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEAD))]
     aligned = (
-        [cell.rjust(width) if 0 < place < 5 else cell.ljust(width) for place, (cell, width) in enumerate(pairs)]
+        [
+            cell.rjust(width) if 0 < place < 5 else cell.ljust(width)
+            for place, (cell, width) in enumerate(pairs)
+        ]
         for pairs in (list(zip(row, widths, strict=True)) for row in rows)
     )
     return ["  ".join(cells).rstrip() for cells in aligned]
@@ -94,6 +98,6 @@ def plain(figures: Sequence[Figure]) -> list[str]:
 
 def markdown(figures: Sequence[Figure]) -> list[str]:
     """Return the lines of a table for docs/performance.md."""
-    rows = [HEAD, ("---", "--:", "--:", "--:", "--:", "---", "---", "---")]
+    rows: list[tuple[str, ...]] = [HEAD, ("---", "--:", "--:", "--:", "--:", "---", "---", "---")]
     rows += [figure.cells() for figure in figures]
     return [f"| {' | '.join(row)} |" for row in rows]

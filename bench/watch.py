@@ -67,7 +67,7 @@ def cost(found: Sequence[Sample]) -> float:
     return 1e6 * (upto.cpu - first.cpu) / (upto.mails - first.mails)
 
 
-def mailing(place: Place, sink: Sink, issue: int, recipients: int, pids: Sequence[int]) -> list[Sample]:
+def mailing(place: Place, sink: Sink, issue: int, recipients: int, pids: Sequence[int] = ()) -> list[Sample]:
     """Order an issue to be sent and watch to the end; raise RuntimeError unless everybody was sent it."""
     order = ("send", str(issue), "--detach")
     found = samples(sink, recipients, lambda: place.run(*order), pids)

@@ -13,16 +13,29 @@ class Client:
         self.port = port
         self._head = f"Host: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n" if key else "Host: 127.0.0.1\r\n"
 
-    async def __aenter__(self) -> "Client":
+    async def open(self) -> "Client":
         """Open the connection."""
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port)
         return self
+
+    def close(self) -> None:
+        """Close it."""
+        self._writer.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the other side has not closed it."""
+        return not self._reader.at_eof()
+
+    async def __aenter__(self) -> "Client":
+        """Open the connection for a block."""
+        return await self.open()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close it."""
-        self._writer.close()
+        self.close()
 
     async def ask(self, what: str, body: bytes = b"", kind: str = "application/json") -> tuple[int, bytes]:
         """Make a request, such as `GET /`, and return the status and the body of the answer."""
