@@ -55,8 +55,9 @@ def million(sizes: Sizes, stock: Stock) -> list[Figure]:
 
 def _told(sizes: Sizes, database: str, found: Found) -> list[Figure]:
     at_most, look = Target(1), Target(10)
+    snapshot = Target(SNAPSHOT[database] * sizes.many / 1_000_000)
     return [
-        Figure(f"{database}, audience of {sizes.many:,}, s", [found.snapshot], target=Target(SNAPSHOT[database])),
+        Figure(f"{database}, audience of {sizes.many:,}, s", [found.snapshot], target=snapshot),
         Figure(f"  first mail after the 202, {FEW:,} recipients, s", found.first_of_few, target=at_most),
         Figure(f"  first mail after the 202, {sizes.many:,} recipients, s", found.first_of_many, target=at_most),
         Figure(f"  GET /mailings/1, median of {len(found.looks):,}, ms", [percentile(found.looks, 0.5)], target=look),

@@ -18,7 +18,7 @@ class Target:
 
     def __str__(self) -> str:
         """Return it as the table shows it."""
-        told = f"{self.bound:.2f}" if self.of_ratio else f"{self.bound:,.0f}"
+        told = f"{self.bound:.2f}" if self.of_ratio else f"{self.bound:,g}"
         return f"{'ratio ' if self.of_ratio else ''}{'≥' if self.at_least else '≤'} {told}"
 
     def is_met(self, value: float) -> bool:
