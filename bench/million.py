@@ -24,6 +24,51 @@ SNAPSHOT = {SQLITE: 15, POSTGRES: 25}  # seconds for a million
 PATIENCE = 120.0  # seconds for the first mail
 
 
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A place where the programs run, the sink that takes its mail, the port of its API, and an editor's key."""
+
+    here: Place
+    sink: postfix.Sink
+    port: int
+    key: str
+
+    def call(self, what: str) -> float:
+        """Make a call to the API, and return when it was answered."""
+
+        async def order() -> float:
+            async with Client(self.port, self.key) as client:
+                await client.call(f"POST /api/v1/{what}", b"{}")
+                return time.perf_counter()
+
+        return asyncio.run(order())
+
+    def first_mail(self, issue: int) -> float:
+        """Order an issue to be sent; return the seconds from the answer to the first mail at the relay."""
+        self.sink.settle()
+        self.sink.expect()
+        answered = self.call(f"issues/{issue}/send")
+        return self.sink.came_at(PATIENCE) - answered
+
+    def looking(self) -> Steady:
+        """Ask how far the mailing is, again and again, while a block runs; what is told is 404 until there is one."""
+
+        async def look(client: Client) -> int:
+            status, _ = await client.ask("GET /api/v1/mailings/1")
+            return status
+
+        return Steady(self.port, LOOKS, look, self.key)
+
+    def finish(self, issue: int) -> None:
+        """Wait until a mailing is finished; raise RuntimeError unless the books have everybody as sent."""
+        state = f"SELECT state FROM mailing WHERE issue_id = {issue}"
+        until(lambda: self.here.one(state) == "finished", "an end of the mailing", watch.PATIENCE)
+        books = f"FROM tally JOIN mailing ON mailing.id = mailing_id WHERE issue_id = {issue}"
+        sent, audience = self.here.rows(f"SELECT sum(sent), max(audience) {books}")[0]
+        if sent != audience:
+            raise RuntimeError(f"{sent} of {audience} mails were sent")
+
+
 @dataclass(slots=True)
 class Found:
     """What was measured on one database: seconds, mails a second, milliseconds."""
@@ -42,13 +87,13 @@ def million(sizes: Sizes, stock: Stock) -> list[Figure]:
     figures: list[Figure] = []
     for database in stock.databases:
         found = Found()
-        with _at_work(sizes, stock, database, FEW) as (here, sink, port):
+        with _at_work(sizes, stock, database, FEW) as desk:
             for number in range(sizes.rounds):
-                issue = here.hand_in(number)
-                found.first_of_few.append(_first_mail(here, sink, port, issue))
-                _finish(here, issue)
-        with _at_work(sizes, stock, database, sizes.many) as (here, sink, port):
-            _many(sizes, here, sink, port, found)
+                issue = desk.here.hand_in(number)
+                found.first_of_few.append(desk.first_mail(issue))
+                desk.finish(issue)
+        with _at_work(sizes, stock, database, sizes.many) as desk:
+            _many(sizes, desk, found)
         figures += _told(sizes, database, found)
     return figures
 
@@ -70,62 +115,45 @@ def _told(sizes: Sizes, database: str, found: Found) -> list[Figure]:
 
 
 @contextmanager
-def _at_work(
-    sizes: Sizes, stock: Stock, database: str, readers: int
-) -> Iterator[tuple[Place, postfix.Sink, int]]:
-    """Give a place where the programs run, the sink that takes its mail, and the port of its API."""
+def _at_work(sizes: Sizes, stock: Stock, database: str, readers: int) -> Iterator[Desk]:
+    """Give a desk with so many readers, the programs running."""
     port = free_port()
     with ExitStack() as ends:
         sink = ends.enter_context(postfix.sink())
         relay = f"smtp+plain://127.0.0.1:{sink.port}?connections={sizes.connections}"
         here = ends.enter_context(stock.place(database, readers, relay))
-        for words in [("run",)] if database == SQLITE else [("worker",), ("serve",)]:
-            at = () if words == ("worker",) else ("--port", str(port))
-            ends.enter_context(here.running(*words, *at))
+        key = here.key()
+        serving = ("--port", str(port))
+        if database == SQLITE:
+            ends.enter_context(here.running("run", *serving))
+        else:
+            ends.enter_context(here.running("worker"))
+            ends.enter_context(here.running("serve", *serving))
         wait_for(port)
         until(lambda: here.one("SELECT count(*) FROM worker"), "a worker at work")
         time.sleep(2)  # what it does at its start is over
-        yield here, sink, port
+        yield Desk(here, sink, port, key)
 
 
-def _first_mail(here: Place, sink: postfix.Sink, port: int, issue: int) -> float:
-    """Order an issue to be sent over HTTP; return the seconds from the answer to the first mail at the relay."""
-
-    async def order() -> float:
-        async with Client(port, here.key) as client:
-            await client.call(f"POST /api/v1/issues/{issue}/send", b"{}")
-            return time.perf_counter()
-
-    sink.settle()
-    sink.expect()
-    answered = asyncio.run(order())
-    return sink.came_at(PATIENCE) - answered
-
-
-def _many(sizes: Sizes, here: Place, sink: postfix.Sink, port: int, found: Found) -> None:
+def _many(sizes: Sizes, desk: Desk, found: Found) -> None:
     """Send to all of them but the middle, looking at the progress all the while."""
+    here, sink = desk.here, desk.sink
     issue = here.hand_in(0)
     size, firsts = here.size_of(issue), found.first_of_many
-    with Steady(port, LOOKS, _look, here.key) as looking:
-        seen = watch.samples(sink, sizes.edge, lambda: firsts.append(_first_mail(here, sink, port, issue)))
+    with desk.looking() as looking:
+        seen = watch.samples(sink, sizes.edge, lambda: firsts.append(desk.first_mail(issue)))
         found.begun = watch.rate(seen)
         found.snapshot = watch.complete(here, issue)
     found.looks += [one.took for one in looking.answers if one.told == 200]
-    _act(here, port, "pause")
+    desk.call("mailings/1/pause")
     until(lambda: here.one("SELECT sum(in_flight) FROM tally") == 0, "an end of what was in flight")
     found.peers.append(postfix.source(sink.port, sizes.connections, sizes.mails, size))
     left = _settle_all_but(here, issue, sizes.edge)
-    with Steady(port, LOOKS, _look, here.key) as looking:
-        found.ended = watch.rate(watch.samples(sink, left, lambda: _act(here, port, "resume")))
+    with desk.looking() as looking:
+        found.ended = watch.rate(watch.samples(sink, left, lambda: desk.call("mailings/1/resume")))
     found.looks += [one.took for one in looking.answers if one.told == 200]
-    _finish(here, issue)
+    desk.finish(issue)
     found.peers.append(postfix.source(sink.port, sizes.connections, sizes.mails, size))
-
-
-async def _look(client: Client) -> int:
-    """Ask how far the mailing is; return 200, or 404 while there is none yet."""
-    status, _ = await client.ask("GET /api/v1/mailings/1")
-    return status
 
 
 def _settle_all_but(here: Place, issue: int, last: int) -> int:
@@ -141,18 +169,3 @@ def _settle_all_but(here: Place, issue: int, last: int) -> int:
         )
     left: int = here.one("SELECT count(*) FROM delivery WHERE state = 'owed'")
     return left
-
-
-def _act(here: Place, port: int, act: str) -> None:
-    """Pause or resume the one mailing."""
-
-    async def order() -> None:
-        async with Client(port, here.key) as client:
-            await client.call(f"POST /api/v1/mailings/1/{act}")
-
-    asyncio.run(order())
-
-
-def _finish(here: Place, issue: int) -> None:
-    state = f"SELECT state FROM mailing WHERE issue_id = {issue}"
-    until(lambda: here.one(state) == "finished", "an end of the mailing", watch.PATIENCE)

@@ -26,12 +26,11 @@ PATIENCE = 60.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder, the address of its database, where its mail goes, and an editor's key for its API."""
+    """A folder, the address of its database, and where its mail goes."""
 
     folder: Path
     url: str
     relay: str = NOWHERE
-    key: str = ""
     settings: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -79,6 +78,11 @@ class Place:
         """Hand in the sample daily as the issue of a day and return its id."""
         day = str(date(2030, 1, 1) + timedelta(days=number))
         made: int = self.ask("issues", "add", str(SAMPLE), "--edition", "daily", "--date", day)["id"]
+        return made
+
+    def key(self) -> str:
+        """Make a key for its API and return it."""
+        made: str = self.ask("keys", "create", "bench", "--scope", "admin")["key"]
         return made
 
     def size_of(self, issue: int) -> int:

@@ -48,10 +48,11 @@ def api(sizes: Sizes, stock: Stock) -> list[Figure]:
     port = free_port()
     with stock.place(SQLITE, 1) as here:
         here.run("send", str(here.hand_in(0)), "--detach")
+        key = here.key()
         with here.running("serve", "--port", str(port)):
             wait_for(port)
-            asyncio.run(_call(port, here.key, min(1.0, sizes.calling)))
-            found = [asyncio.run(_call(port, here.key, sizes.calling)) for _ in range(sizes.rounds)]
+            asyncio.run(_call(port, key, min(1.0, sizes.calling)))
+            found = [asyncio.run(_call(port, key, sizes.calling)) for _ in range(sizes.rounds)]
     return [Figure(f"GET /mailings/1, {CALLERS} callers, calls/s", found)]
 
 

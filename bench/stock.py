@@ -43,18 +43,11 @@ class Stock:
         named = {f"BROADSHEET_{each.upper()}": value for each, value in settings.items()}
         url = self._copy(origin, folder, name)
         try:
-            yield Place(folder, url, relay, origin.key, named)
+            yield Place(folder, url, relay, named)
         finally:
             if self._server is not None and database == POSTGRES:
                 self._server.drop(name)
             shutil.rmtree(folder)
-
-    def forget(self, database: str, readers: int) -> None:
-        """Give the disk back that a database takes that is not copied any more."""
-        origin = self._made.pop((database, readers))
-        if self._server is not None and database == POSTGRES:
-            self._server.drop(origin.folder.name)
-        shutil.rmtree(origin.folder)
 
     def _copy(self, origin: Place, folder: Path, name: str) -> str:
         if origin.url.startswith("sqlite"):
@@ -79,8 +72,7 @@ class Stock:
             if readers:
                 empty.run("subscribers", "import", str(empty.readers(1)))
                 multiply(empty, database, readers)
-            key = empty.ask("keys", "create", "bench", "--scope", "admin")["key"]
-            self._made[database, readers] = Place(folder, url, key=key)
+            self._made[database, readers] = empty
         return self._made[database, readers]
 
     def _folder(self, name: str) -> Path:
