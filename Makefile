@@ -36,7 +36,7 @@ suite: ready-for-test ## the tests (ARGS="tests/house -k words" runs some, witho
 gallery: ready-for-test ## take the pictures of docs/gallery: every mail and page (needs Chromium)
 	@$(BIN)/python -m tests.gallery $(ARGS)
 
-bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, api, imports, rendering, sending, signups)
+bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, rendering, imports, api, signups, sending, distance, subscribe, memory, million)
 	@$(BIN)/python -m bench $(ARGS)
 
 chaos: ready-for-test ## every fault that must lose nobody, with a table (ARGS="F3 F11 --seed 7"; takes an hour or so)

@@ -1,48 +1,56 @@
-"""Runs the measures that are named, or all, and prints a table: median, the least and the most, and the ratio."""
+"""`python -m bench [sending …] [--quick] [--markdown]`: measures what is named, or all, and prints a table each."""
 
-import os
-import platform
+import argparse
+import signal
 import sys
-from statistics import median
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
-from bench.measures import MEASURES, MISSING, Measured, can_send
+from bench import machine, postfix, sizes, table
+from bench.measures import MEASURES, NEED_SINK
+from bench.stock import POSTGRES, SQLITE, stock
+from bench.table import Figure
+
+Draw = Callable[[Sequence[Figure]], list[str]]
+NO_PROCESSES = "This system has no /proc, so what the worker uses cannot be told and this was not measured."
 
 
-def main(names: list[str]) -> int:
-    """Measure and print; exit status 2 for a name that is none."""
-    if unknown := set(names) - set(MEASURES):
+def main(words: list[str]) -> int:
+    """Measure and print; exit status 2 for a name that is none or a size that is no number."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the programs and the server end, too
+    order = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    order.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of {', '.join(MEASURES)}; none: all")
+    order.add_argument("--quick", action="store_true", help="a small form that takes a minute or two")
+    order.add_argument("--markdown", action="store_true", help="tables as docs/performance.md has them")
+    order.add_argument("--database", choices=[SQLITE, POSTGRES], help="only on this one")
+    given = order.parse_args(words)
+    if unknown := set(given.measures) - set(MEASURES):
         say(f"There is no measure {', '.join(sorted(unknown))}; there are: {', '.join(MEASURES)}.")
         return 2
-    load = " ".join(f"{each:.1f}" for each in os.getloadavg())
-    say(f"Python {platform.python_version()}, {os.cpu_count()} processors, load {load} before the start.")
-    say("One machine, loopback: compare ratios, and figures only with those of the same minute.\n")
-    for name in names or list(MEASURES):
-        say(name)
-        if name == "sending" and not can_send():
-            say(f"  {MISSING}\n")
-            continue
-        for line in table(MEASURES[name]()):
-            say(f"  {line}")
-        say("")
+    try:
+        chosen = sizes.chosen(sizes.QUICK if given.quick else sizes.Sizes())
+    except ValueError as error:
+        say(str(error))
+        return 2
+    say(f"{machine.described()} Load {machine.load()} before the start.")
+    say(f"Sizes: {', '.join(f'{name} {value:,}' for name, value in asdict(chosen).items())}.\n")
+    draw = table.markdown if given.markdown else table.plain
+    with stock((given.database,) if given.database else (SQLITE, POSTGRES)) as made:
+        for name in given.measures or MEASURES:
+            say(f"### {name}\n" if given.markdown else f"{name} (load {machine.load()})")
+            for line in measured(name, lambda: MEASURES[name](chosen, made), draw):  # noqa: B023
+                say(line if given.markdown else f"  {line}")
+            say("")
     return 0
 
 
-def table(found: Measured) -> list[str]:
-    """Return the lines of a table; the last column is the ratio to the last row."""
-    width = max(map(len, found))
-    base = median(list(found.values())[-1])
-    lines = [
-        f"{'':<{width}}  {'median':>10}  {'least':>10}  {'most':>10}  {'spread':>7}  {'ratio':>6}  rounds"
-    ]
-    for name, values in found.items():
-        middle = median(values)
-        spread = (max(values) - min(values)) / middle
-        rounds = " ".join(f"{each:,.0f}" for each in values)
-        lines.append(
-            f"{name:<{width}}  {middle:>10,.0f}  {min(values):>10,.0f}  {max(values):>10,.0f}"
-            f"  {spread:>6.0%}  {middle / base:>6.2f}  {rounds}"
-        )
-    return lines
+def measured(name: str, measure: Callable[[], list[Figure]], draw: Draw) -> list[str]:
+    """Return the lines of a measure's table, or why it was not measured."""
+    if name in NEED_SINK and not postfix.is_here():
+        return [postfix.MISSING]
+    if name in NEED_SINK and not machine.can_look_into_processes():
+        return [NO_PROCESSES]
+    return draw(measure())
 
 
 def say(line: str) -> None:

@@ -11,24 +11,30 @@ from app.issues import sources
 from app.issues.document import subject_of
 from app.mail.render import Renderer
 from bench.place import ROOT
+from bench.sizes import Sizes
+from bench.stock import Stock
+from bench.table import Figure, Target
 
 COLD, WARM = 5, 30
 ACCENTS = {"daily": ("#b4371e", "#f08a6e"), "weekly": ("#1d5785", "#86b7e8")}
 
 
-def rendering() -> dict[str, list[float]]:
+def rendering(sizes: Sizes, stock: Stock) -> list[Figure]:  # noqa: ARG001 (every measure is given both)
     """Milliseconds of one rendition: cold with every template compiled, warm with another text each time.
 
     The inliner is imported before the first, once a process, and has a row of its own.
     """
-    found: dict[str, list[float]] = {}
+    found: list[Figure] = []
     for slug in ACCENTS:
         cold = [_cold(slug) for _ in range(COLD)]
-        found[f"{slug}, the inliner's import, ms"] = [imported for imported, _ in cold]
-        found[f"{slug}, cold, ms"] = [rendered for _, rendered in cold]
         renderer = Renderer()
         _render(renderer, slug, 0)
-        found[f"{slug}, warm, ms"] = [_timed(renderer, slug, number) for number in range(1, WARM + 1)]
+        warm = [_timed(renderer, slug, number) for number in range(1, WARM + 1)]
+        found += [
+            Figure(f"{slug}, the inliner's import, ms", [imported for imported, _ in cold]),
+            Figure(f"{slug}, cold, ms", [rendered for _, rendered in cold], target=Target(150)),
+            Figure(f"{slug}, warm, ms", warm, target=Target(20)),
+        ]
     return found
 
 

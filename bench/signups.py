@@ -1,98 +1,76 @@
 """How many requests from the form one `broadsheet serve` takes a second, and whether each of them becomes a letter."""
 
 import asyncio
-import os
 import re
-import sqlite3
 import time
 from urllib.parse import urlencode
 
-from bench.place import Place, free_port, place, wait_for
+from bench.place import Place, free_port, wait_for
+from bench.sizes import Sizes
+from bench.stock import SQLITE, Stock
+from bench.table import Figure
+from bench.web import Client
 
-ROUNDS = 3
-WANTED = int(os.environ.get("BENCH_SIGNUPS", "2000"))
 CALLERS = 16
 PATIENCE = 120.0  # seconds
-LIMITS = ("LETTERS_A_DAY", "LETTERS_A_MONTH", "SIGNUPS_A_NETWORK", "LETTERS_A_MINUTE", "FORM_SECONDS")
+FORM = "application/x-www-form-urlencoded"
+LIMITS = ("letters_a_day", "letters_a_month", "signups_a_network", "letters_a_minute", "form_seconds")
+LIFTED = dict.fromkeys(LIMITS, "0")
 
 
-def signups() -> dict[str, list[float]]:
+def signups(sizes: Sizes, stock: Stock) -> list[Figure]:
     """Requests a second at the door of one process with the limits lifted, and letters a second that they become."""
-    found: dict[str, list[float]] = {
-        "POST /subscribe, requests/s": [],
-        "answered with a letter owed, letters/s": [],
-    }
-    for _ in range(ROUNDS):
-        with place() as here:
-            lifted = "".join(f"BROADSHEET_{name}=0\n" for name in LIMITS)
-            (here.folder / ".env").write_text(lifted, encoding="utf-8")
+    requests, letters = list[float](), list[float]()
+    for _ in range(sizes.rounds):
+        with stock.place(SQLITE, 0, **LIFTED) as here:
             port = free_port()
             with here.running("serve", "--port", str(port)):
                 wait_for(port)
-                taken = asyncio.run(_sign_up(port))
+                requests.append(sizes.signups / asyncio.run(_sign_up(port, sizes.signups)))
             began = time.perf_counter()
             with here.running("worker"):
-                _wait_for_letters(here, began)
-            answered = time.perf_counter() - began
-            for values, seconds in zip(found.values(), (taken, answered), strict=True):
-                values.append(WANTED / seconds)
-    return found
+                _wait_for_letters(here, sizes.signups, began)
+            letters.append(sizes.signups / (time.perf_counter() - began))
+    return [
+        Figure("POST /subscribe, requests/s", requests),
+        Figure("answered with a letter owed, letters/s", letters),
+    ]
 
 
-def _wait_for_letters(here: Place, began: float) -> None:
+def _wait_for_letters(here: Place, wanted: int, began: float) -> None:
     """Wait until every request has become a letter; the worker's start is counted in."""
-    while True:
-        with sqlite3.connect(f"file:{here.database}?mode=ro", uri=True) as connection:
-            owed = connection.execute("SELECT count(DISTINCT address) FROM letter").fetchone()[0]
-        connection.close()
-        if owed == WANTED:
-            return
+    while (owed := here.one("SELECT count(DISTINCT address) FROM letter")) != wanted:
         if time.perf_counter() - began > PATIENCE:
-            raise RuntimeError(f"{owed} of {WANTED} requests became letters")
+            raise RuntimeError(f"{owed} of {wanted} requests became letters")
         time.sleep(0.1)
 
 
-async def _sign_up(port: int) -> float:
-    """Send the form for as many addresses as are wanted, sixteen at a time; return the seconds. Every answer is 200."""
-    stamp = re.findall(
-        rb'name="stamp" value="([^"]+)"', (await _ask(port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"))[1]
-    )[0]
-    numbers = iter(range(WANTED))
+async def _sign_up(port: int, wanted: int) -> float:
+    """Send the form for as many addresses as are wanted, sixteen at a time; return the seconds."""
+    stamp = await stamped(port)
+    numbers = iter(range(wanted))
     began = time.perf_counter()
 
     async def caller() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for number in numbers:
-            form = {
-                "email": f"r{number}@example.com",
-                "editions": "daily",
-                "language": "zh",
-                "stamp": stamp.decode(),
-            }
-            body = urlencode(form).encode()
-            kind = b"Content-Type: application/x-www-form-urlencoded\r\n"
-            head = (
-                b"POST /subscribe HTTP/1.1\r\nHost: x\r\n" + kind + b"Content-Length: %d\r\n\r\n" % len(body)
-            )
-            writer.write(head + body)
-            status, _ = await _answer(reader)
-            if status != 200:
-                raise RuntimeError(f"the form answered {status}")
-        writer.close()
+        async with Client(port) as client:
+            for number in numbers:
+                await subscribe(client, f"r{number}@example.com", stamp)
 
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
     return time.perf_counter() - began
 
 
-async def _ask(port: int, request: bytes) -> tuple[int, bytes]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    answer = await _answer(reader)
-    writer.close()
-    return answer
+async def stamped(port: int) -> str:
+    """Return the stamp that the form carries."""
+    async with Client(port) as client:
+        _, page = await client.ask("GET /")
+    stamp: bytes = re.findall(rb'name="stamp" value="([^"]+)"', page)[0]
+    return stamp.decode()
 
 
-async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-    return int(head[9:12]), await reader.readexactly(length)
+async def subscribe(client: Client, address: str, stamp: str) -> None:
+    """Send the form for one address; raise RuntimeError unless it is answered with 200."""
+    form = {"email": address, "editions": "daily", "language": "zh", "stamp": stamp}
+    status, _ = await client.ask("POST /subscribe", urlencode(form).encode(), FORM)
+    if status != 200:
+        raise RuntimeError(f"the form answered {status}")
