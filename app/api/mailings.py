@@ -89,7 +89,7 @@ async def deliveries(
 async def reconcile(session: Writing, at: InHouse, holder: Editor, mailing_id: Id) -> dict[str, Any]:
     """Count the rows anew, say each difference from the tallies, and set the tallies right."""
     mailing = await mailings.get(session, mailing_id)
-    differences = await account.reconcile(session, mailing)
+    differences = await account.reconcile(session, mailing, at.now())
     audit.note(session, holder.name, "reconcile", f"mailing {mailing_id}", at.now())
     return {"mailing": await account.mailing(session, mailing, at.now()), "differences": differences}
 

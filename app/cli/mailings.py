@@ -130,7 +130,7 @@ async def reschedule(at: House, mailing_id: int, when: datetime, tz: str | None,
 async def reconcile(at: House, mailing_id: int, as_json: bool) -> None:
     """Count the rows anew, say each difference from the tallies, and set them right."""
     async with at.db.transaction() as session:
-        differences = await account.reconcile(session, await store.get(session, mailing_id))
+        differences = await account.reconcile(session, await store.get(session, mailing_id), at.now())
         audit.note(session, audit.COMMAND, "reconcile", f"mailing {mailing_id}", at.now())
     if as_json or differences:
         show_all(differences, ("state", "tally", "rows"), as_json)

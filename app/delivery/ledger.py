@@ -19,6 +19,7 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    delete,
     false,
     func,
     literal,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -210,3 +212,11 @@ async def expire_letters(session: AsyncSession, made_before: datetime, now: date
 
 def _mailing(mailing_id: int) -> Any:
     return update(mailing).where(mailing.c.id == mailing_id)
+
+
+async def prune(session: AsyncSession, before: datetime, limit: int) -> int:
+    """Forget up to `limit` rows of mailings that ended before then; their tallies stay. Returns how many went."""
+    ended = select(mailing.c.issue_id).where(mailing.c.finished_at < before)
+    key = (delivery.c.issue_id, delivery.c.subscriber_id)
+    old = select(*key).where(delivery.c.issue_id.in_(ended)).limit(limit)
+    return await changed(session, delete(delivery).where(tuple_(*key).in_(old)))

@@ -28,6 +28,7 @@ delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 CANCELLED = "the mailing was cancelled"
 OWN_FAULT = "our own fault"  # the reason on what is owed again because of it
 PROBLEM_LIMIT = 200  # characters
+KEPT = timedelta(days=400)  # how long the rows of a mailing outlive its end
 STOPPABLE = (MailingState.SCHEDULED, *UNDER_WAY)
 
 

@@ -47,8 +47,13 @@ async def mailing(session: AsyncSession, one: Mailing, now: datetime) -> dict[st
     }
 
 
-async def reconcile(session: AsyncSession, one: Mailing) -> list[dict[str, Any]]:
-    """Count a mailing's rows anew, set its tallies right, and return each difference that there was."""
+async def reconcile(session: AsyncSession, one: Mailing, now: datetime) -> list[dict[str, Any]]:
+    """Count a mailing's rows anew, set its tallies right, and return each difference that there was.
+
+    Nothing is counted where the rows have been forgotten: the tallies are all that is left.
+    """
+    if one.finished_at is not None and now - one.finished_at > mailings.KEPT:
+        return []
     tallied, rows = await books.counts(session, one.id or 0), await books.recount(session, one.id or 0)
     found = [
         {"state": state, "tally": tallied[state], "rows": rows[state]}

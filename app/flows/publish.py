@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Select, select
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
@@ -110,9 +111,18 @@ async def begin_due(session: AsyncSession, now: datetime) -> None:
         if now - mailing.scheduled_at > timedelta(seconds=mailing.max_lateness):
             await mailings.pause(session, mailing.id or 0, OVERDUE.format(at=mailing.scheduled_at))
             continue
-        issue = await store.issue(session, mailing.issue_id)
-        await store.hold(session, issue)  # the issue before its mailing, everywhere: so nobody deadlocks
-        await _begin(session, issue, mailing, now)
+        try:
+            async with session.begin_nested():
+                issue = await store.issue(session, mailing.issue_id)
+                await store.hold(
+                    session, issue
+                )  # the issue before its mailing, everywhere: so nobody deadlocks
+                await _begin(session, issue, mailing, now)
+        except SQLAlchemyError:
+            raise
+        except Exception as error:  # no other mailing waits for it
+            log.exception("mailing %d cannot start", mailing.id)
+            await mailings.pause(session, mailing.id or 0, f"it cannot start: {type(error).__name__}")
 
 
 async def pause_stale(session: AsyncSession, last: datetime | None, now: datetime) -> None:

@@ -44,3 +44,24 @@ async def test_a_refusal_is_forgotten_after_ninety_days_and_an_editors_word_neve
     kept = (await reading.everything(world))["suppression"]
     assert len(kept) == len(Reason) - 1
     assert not [row for row in kept if "refused" in row]
+
+
+async def test_who_was_sent_what_is_forgotten_after_four_hundred_days_and_the_counts_stay(
+    world: World,
+) -> None:
+    for number in range(3):
+        await world.reader(f"reader{number}@example.com", "daily", "weekly")
+    old = await world.send(await world.issue())
+    await world.deliver(old)
+    world.clock.forward(days=399)
+    recent = await world.send(await world.issue("weekly"))
+    await world.deliver(recent)
+    await forgetting.forget(world.db, world.clock())
+    assert len((await reading.everything(world))["delivery"]) == 6
+    world.clock.forward(days=2)
+    before = await world.mailing(old)
+    await forgetting.forget(world.db, world.clock())
+    rows = (await reading.everything(world))["delivery"]
+    assert len(rows) == 3
+    answer = await world.api.post(f"/mailings/{old}/reconcile")
+    assert answer.json() == {"mailing": before, "differences": []}

@@ -283,7 +283,7 @@ async def test_what_is_retried_has_all_its_tries_again(world: World) -> None:
         await publish.enlist_next(session, await mailings.get(session, mailing), world.clock())
         spent = {"state": "expired", "attempts": 24}
         await session.execute(update(Delivery).values(spent))
-        await account.reconcile(session, await mailings.get(session, mailing))
+        await account.reconcile(session, await mailings.get(session, mailing), world.clock())
     assert (await world.api.post(f"/mailings/{mailing}/retry")).status_code == 200
     world.sink.script = at("rcpt", reply("450 4.2.0 later"))
     async with world.working(), asyncio.timeout(10):
