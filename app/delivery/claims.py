@@ -57,6 +57,7 @@ class Claim:
     language: str
     attempts: int
     letter: Mapping[str, Any] | None = None
+    provider: str = ""
 
     @property
     def table(self) -> Table:
@@ -84,17 +85,19 @@ class Settlement:
 def claim(
     connection: Connection,
     worker_id: int,
-    mailing_id: int,
+    source: tuple[int, str],
     addressees: Hot,
     limit: int,
     now: datetime,
 ) -> list[Claim]:
-    """Take up to `limit` due deliveries of a mailing for a worker, and settle those no longer due to anybody.
+    """Take up to `limit` due deliveries for a worker, and settle those no longer due to anybody.
 
-    Nothing is taken from a mailing that is not under way. `addressees` selects (subscriber_id, address, language,
-    standing) for the mailing's edition, of those in its parameter `who`, as they stand `now`.
+    `source` is a mailing and a provider, one at a time: so rows of one that is paused stand in nobody's way. Nothing
+    is taken from a mailing that is not under way. `addressees` selects (subscriber_id, address, language, standing)
+    for the mailing's edition, of those in its parameter `who`, as they stand `now`.
     """
-    rows = DUE.run(connection, mailing=mailing_id, limit=limit, now=now)
+    mailing_id, provider = source
+    rows = DUE.run(connection, mailing=mailing_id, provider=provider, limit=limit, now=now)
     if not rows:
         return []
     moves: books.Moves = Counter()
@@ -115,7 +118,16 @@ def claim(
     books.count(connection, worker_id, moves)
     taken = [(row, known[row.subscriber_id]) for row in by_state.get(State.IN_FLIGHT, [])]
     return [
-        Claim(tuple(row[:2]), mailing_id, row.subscriber_id, who.address, who.language, row.attempts + 1)
+        Claim(
+            tuple(row[:2]),
+            mailing_id,
+            row.subscriber_id,
+            who.address,
+            who.language,
+            row.attempts + 1,
+            None,
+            provider,
+        )  # fmt: skip
         for row, who in taken
     ]
 
@@ -129,7 +141,7 @@ def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
         select(delivery.c.issue_id, delivery.c.subscriber_id, delivery.c.state, delivery.c.attempts)
         .where(
             delivery.c.mailing_id == number,
-            delivery.c.provider == "",
+            delivery.c.provider == given("provider", delivery.c.provider.type),
             is_waiting(delivery),
             delivery.c.due_at <= now,
             goes_on,
