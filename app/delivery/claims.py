@@ -118,18 +118,10 @@ def claim(
     books.count(connection, worker_id, moves)
     taken = [(row, known[row.subscriber_id]) for row in by_state.get(State.IN_FLIGHT, [])]
     return [
-        Claim(
-            tuple(row[:2]),
-            mailing_id,
-            row.subscriber_id,
-            who.address,
-            who.language,
-            row.attempts + 1,
-            None,
-            provider,
-        )  # fmt: skip
+        Claim(tuple(row[:2]), mailing_id, row.subscriber_id, who.address, who.language, row.attempts + 1,
+              provider=provider)
         for row, who in taken
-    ]
+    ]  # fmt: skip
 
 
 def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
