@@ -21,6 +21,7 @@ from app.feedback import store as feedback
 from app.flows import bounce, deliver, imports, numbers, publish
 from app.flows.compose import Composer
 from app.flows.dispatch import Dispatch
+from app.flows.exchanges import Exchanges
 from app.flows.rounds import Rounds
 from app.flows.watch import Watch
 from app.mail.relay import Relay
@@ -49,6 +50,7 @@ class Worker:
         self.dispatch = Dispatch(db, composer, wake, self.relays, now)
         self.watch = Watch(db, composer.settings, wake, now)
         self._rounds = Rounds(db, composer)
+        self._exchanges = Exchanges(db)
         self.id = 0
         self._problem: str | None = ""  # what was last said on the mailings; at first nobody knows
         self._pulse, self._over = Ear(), asyncio.Event()
@@ -91,7 +93,7 @@ class Worker:
 
     def _jobs(self) -> dict[str, jobs.Job]:
         """Return what any one worker does for all."""
-        those = (self.advance, self.hear, self.round, self.take_in)
+        those = (self.advance, self.hear, self.round, self.take_in, self.look_up)
         return {name: safely(job) for name, job in zip(jobs.NAMES, those, strict=True)}
 
     async def advance(self) -> None:
@@ -147,6 +149,11 @@ class Worker:
         """Do for readers what is not mail: answer the form, end pauses, forget what has had its time."""
         if not self.dispatch.stopping and await self._rounds.work(self.now()):
             self.wake.call()
+
+    async def look_up(self) -> None:
+        """Find out whose mailboxes the readers have."""
+        while not self.dispatch.stopping and await self._exchanges.work(self.now()):
+            pass
 
     def _beaten(self) -> None:
         if not self.dispatch.renew():

@@ -24,7 +24,7 @@ TICK = 1.0  # seconds between two times that a job is asked for
 STALLED = 30.0  # seconds without a sign of life after which a worker's jobs are given to others
 SCHEMA = "broadsheet_jobs"
 QUEUE = "broadsheet"
-NAMES = ("advance", "hear", "round", "take_in")  # what any one worker does for all
+NAMES = ("advance", "hear", "round", "take_in", "look_up")  # what any one worker does for all
 # One that waits already is enough; two who ask at once do not disturb each other.
 _ASK = text(
     "INSERT INTO procrastinate_jobs (queue_name, task_name, priority, lock, queueing_lock, args) "

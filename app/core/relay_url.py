@@ -3,7 +3,9 @@
 import ipaddress
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -15,6 +17,7 @@ _HOST = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*\.?")
 _AUTHORITY = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]*)(:(?P<port>[0-9]{1,5}))?")
 _RATE = re.compile(r"(?P<mails>[0-9]+(\.[0-9]+)?)/(?P<unit>[smh])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _ADDRESS = re.compile(r"[^\s<>@\x00-\x20\x7f]+@[^\s<>@\x00-\x20\x7f]+")
 
@@ -24,7 +27,8 @@ class RelayUrl:
     """Where a relay is and how hard it may be used; `rate` is in mails per second, None is no limit of ours.
 
     `lane` keeps the relay to one kind of mail ("letters"), `sender` replaces every envelope sender,
-    `hook` names the provider whose webhooks speak for this relay. `password` never shows in the repr.
+    `hook` names the provider whose webhooks speak for this relay, `quota` is how many mails it takes in a day of UTC,
+    `warmup` since when it warms up (True: since its first use with this option). `password` never shows in the repr.
     """
 
     scheme: str
@@ -39,6 +43,8 @@ class RelayUrl:
     lane: str | None = None
     sender: str | None = None
     hook: str | None = None
+    quota: int | None = None
+    warmup: date | bool = False
 
     @property
     def name(self) -> str:
@@ -180,6 +186,15 @@ def _per_second(name: str, value: str) -> float:
     return float(found["mails"]) / _SECONDS[found["unit"]]
 
 
+def _first_day(name: str, value: str) -> date | bool:
+    if value == "yes":
+        return True
+    if _DAY.fullmatch(value):
+        with suppress(ValueError):
+            return date.fromisoformat(value)
+    raise ValueError(f"The relay option {name} is yes, or the relay's first day as in 2026-10-26.")
+
+
 def _word(name: str, value: str) -> str | None:
     if not value:
         return None
@@ -202,7 +217,7 @@ def _address(name: str, value: str) -> str | None:
     return value
 
 
-_OPTIONS: dict[str, Callable[[str, str], int | float | str | None]] = {
+_OPTIONS: dict[str, Callable[[str, str], int | float | str | date | None]] = {
     "connections": _connections,
     "per_connection": _count,
     "rate": _per_second,
@@ -210,4 +225,6 @@ _OPTIONS: dict[str, Callable[[str, str], int | float | str | None]] = {
     "lane": _lane,
     "sender": _address,
     "hook": _word,
+    "quota": _count,
+    "warmup": _first_day,
 }

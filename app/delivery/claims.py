@@ -58,6 +58,7 @@ class Claim:
     attempts: int
     letter: Mapping[str, Any] | None = None
     slot: datetime | None = None  # the reader's own hour
+    provider: str = ""
 
     @property
     def table(self) -> Table:
@@ -85,17 +86,19 @@ class Settlement:
 def claim(
     connection: Connection,
     worker_id: int,
-    mailing_id: int,
+    source: tuple[int, str],
     addressees: Hot,
     limit: int,
     now: datetime,
 ) -> list[Claim]:
-    """Take up to `limit` due deliveries of a mailing for a worker, and settle those no longer due to anybody.
+    """Take up to `limit` due deliveries for a worker, and settle those no longer due to anybody.
 
-    Nothing is taken from a mailing that is not under way. `addressees` selects (subscriber_id, address, language,
-    standing) for the mailing's edition, of those in its parameter `who`, as they stand `now`.
+    `source` is a mailing and a provider, one at a time: so rows of one that is paused stand in nobody's way. Nothing
+    is taken from a mailing that is not under way. `addressees` selects (subscriber_id, address, language, standing)
+    for the mailing's edition, of those in its parameter `who`, as they stand `now`.
     """
-    rows = DUE.run(connection, mailing=mailing_id, limit=limit, now=now)
+    mailing_id, provider = source
+    rows = DUE.run(connection, mailing=mailing_id, provider=provider, limit=limit, now=now)
     if not rows:
         return []
     moves: books.Moves = Counter()
@@ -116,11 +119,10 @@ def claim(
     books.count(connection, worker_id, moves)
     taken = [(row, known[row.subscriber_id]) for row in by_state.get(State.IN_FLIGHT, [])]
     return [
-        Claim(
-            row[:2], mailing_id, row[1], who.address, who.language, row.attempts + 1, slot=instant(row.slot)
-        )
+        Claim(tuple(row[:2]), mailing_id, row.subscriber_id, who.address, who.language, row.attempts + 1,
+              slot=instant(row.slot), provider=provider)
         for row, who in taken
-    ]
+    ]  # fmt: skip
 
 
 def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
@@ -133,7 +135,7 @@ def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
         select(c.issue_id, c.subscriber_id, c.state, c.attempts, c.slot)
         .where(
             c.mailing_id == number,
-            c.provider == "",
+            c.provider == given("provider", c.provider.type),
             is_waiting(delivery),
             c.due_at <= now,
             goes_on,

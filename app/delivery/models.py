@@ -1,6 +1,6 @@
 """Tables: mailings, what each reader is owed, letters, the running counts, and who is at work."""
 
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -179,12 +179,28 @@ def is_in_flight(table: Table) -> ColumnElement[bool]:
 
 
 class Lane(SQLModel, table=True):
-    """How fast one relay may be used by all workers together, and whether it takes mail.
+    """How fast all workers together may use one relay, or (with a provider) one relay for one provider's mailboxes.
 
-    `next_slot` is the next free one, in seconds since 1970. `problem` is what a worker last said of it, at `noted_at`.
+    `next_slot` is the next free one, in seconds since 1970; `taken` counts the mails of `day` where a relay's day has
+    a limit, `began` is when its warm-up did. A relay's `problem` is what a worker last said of it, at `noted_at`; a
+    provider's is the reply that slowed or paused it. The rest is what `tempo` makes of such replies.
     """
 
     name: str = Field(max_length=120, primary_key=True)
+    provider: str = Field(default="", max_length=64, primary_key=True)
     next_slot: float = 0.0
     problem: str | None = Field(default=None, max_length=200)
     noted_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    day: date | None = None
+    taken: int = 0
+    began: date | None = None
+    rate: float | None = None
+    top: float | None = None
+    slowed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    meaning: str | None = Field(default=None, max_length=24)
+    strikes: int = 0
+    first_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    struck_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    paused_until: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    pause: int = 0  # seconds
+    version: int = 0  # of what `tempo` made

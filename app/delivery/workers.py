@@ -51,6 +51,12 @@ async def sign_off(session: AsyncSession, worker_id: int, now: datetime) -> None
     await _bury(session, [worker_id], now)
 
 
+async def at_work(session: AsyncSession, now: datetime) -> int:
+    """Return how many workers there are, at least one."""
+    alive = worker.c.stopped_at.is_(None), worker.c.seen_at >= moment(session, now, LEASE)
+    return max(1, await session.scalar(select(func.count()).select_from(worker).where(*alive)) or 0)
+
+
 async def last_seen(session: AsyncSession) -> datetime | None:
     """Return when any worker that has not signed off was last seen."""
     found = select(func.max(col(Worker.seen_at))).where(col(Worker.stopped_at).is_(None))

@@ -207,6 +207,10 @@ async def _mark(
         one.state, one.done_at = state, now
         await session.flush()
         return
+    provider = verdict.provider_of(who.address) if who else ""
+    if who and owner.issue_id is not None:
+        mine = col(Delivery.issue_id) == owner.issue_id, col(Delivery.subscriber_id) == who.id
+        provider = await session.scalar(select(col(Delivery.provider)).where(*mine)) or provider
     text = one.text
     names = {one.address or "", who.address if who else ""} - {""}
     for named in names:
@@ -214,5 +218,5 @@ async def _mark(
     await store.blank(
         session, one.id or 0, text[:200], state=state, done_at=now, issue_id=owner.issue_id,
         subscriber_id=owner.subscriber_id, letter_id=owner.letter_id,
-        provider=verdict.provider_of(who.address) if who else "",
+        provider=provider,
     )  # fmt: skip

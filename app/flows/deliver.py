@@ -8,18 +8,17 @@ from datetime import datetime
 from functools import partial
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import Database
 from app.core.errors import Unavailable
 from app.delivery import claims, ledger, mailings, timing
 from app.delivery.claims import Claim, Key, Settlement
-from app.delivery.models import Mailing, State
+from app.delivery.models import State
 from app.flows import bounce
-from app.flows.compose import Composer, Envelope, Press, Reader
-from app.issues import store
-from app.mail import headers, render, verdict
+from app.flows.compose import Composer, Envelope, Reader
+from app.flows.stock import Stock
+from app.mail import headers, verdict
 from app.mail.relay import Deferred, Outcome, Refused, Reply, Sent, Uncertain, Unreached
 from app.subscribers import audience
 
@@ -35,76 +34,16 @@ NAME_LIMIT = 100  # characters of a relay's name, and of its name for a mail
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How much a worker could take on now: letters, issues, and of which mailings; `apart` is two lanes."""
+    """How much a worker could take on now: letters, issues, and of which mailings; `apart` is two lanes.
+
+    `limits` are the providers whose mails may go, with how many of each (None: any number), in their turn.
+    """
 
     letters: int
     issues: int
     apart: bool
-    stocks: Sequence["Stock"]
-
-
-@dataclass(frozen=True, slots=True)
-class Stock:
-    """What the deliveries of one mailing share: its presses by language, and what to do when an answer is lost."""
-
-    mailing_id: int
-    presses: dict[str, Press]
-    default: str
-    holds: bool
-
-    def press(self, language: str) -> Press:
-        """Return the press for a reader's language, else the edition's own."""
-        return self.presses.get(language) or self.presses[self.default]
-
-
-async def stock(session: AsyncSession, composer: Composer, mailing: Mailing) -> Stock | None:
-    """Set a mailing's renditions for its readers; None while they are not made yet."""
-    made = await mailings.renditions(session, mailing.id or 0)
-    if not made or mailing.started_at is None:
-        return None
-    issue = await store.issue(session, mailing.issue_id)
-    edition = await store.edition_of(session, issue)
-    presses = {
-        language: composer.press(
-            edition,
-            issue.id or 0,
-            issue.date,
-            language,
-            mailing.started_at,
-            render.Rendition(one.subject, one.html, one.text),
-        )
-        for language, one in made.items()
-    }
-    default = edition.language if edition.language in presses else next(iter(presses))
-    return Stock(mailing.id or 0, presses, default, mailing.on_uncertain == "hold")
-
-
-async def restock(
-    db: Database, composer: Composer, known: Mapping[int, Stock], now: datetime
-) -> dict[int, Stock]:
-    """Return the stock of every mailing that may be claimed from; what is `known` already is not made again.
-
-    A mailing that cannot be set pauses and says so, and no other waits for it.
-    """
-    async with db.reading() as session:
-        those = [one for one in await mailings.under_way(session) if one.expires_at and one.expires_at > now]
-        stocks = {one.id or 0: known[one.id or 0] for one in those if one.id in known}
-        for mailing in those:
-            if mailing.id not in stocks and (made := await _stock(db, session, composer, mailing)):
-                stocks[mailing.id or 0] = made
-    return stocks
-
-
-async def _stock(db: Database, session: AsyncSession, composer: Composer, mailing: Mailing) -> Stock | None:
-    try:
-        return await stock(session, composer, mailing)
-    except SQLAlchemyError:
-        raise
-    except Exception as error:
-        log.exception("mailing %d cannot be set", mailing.id)
-        async with db.transaction() as writing:
-            await mailings.pause(writing, mailing.id or 0, f"it cannot be composed: {type(error).__name__}")
-        return None
+    stocks: Sequence[Stock]
+    limits: Mapping[str, int | None]
 
 
 def exchange(
@@ -113,12 +52,15 @@ def exchange(
     """Record outcomes and take on what is due: letters first, then a fair share of each mailing."""
     record(connection, worker_id, outcomes, now)
     taken = claims.claim_letters(connection, worker_id, wish.letters, now) if wish.letters else []
-    room = wish.issues if wish.apart else wish.issues - len(taken)
+    room, left = wish.issues if wish.apart else wish.issues - len(taken), dict(wish.limits)
     for waiting, one in zip(range(len(wish.stocks), 0, -1), wish.stocks, strict=True):
-        if (share := -(-room // waiting)) > 0:
-            who = audience.addressees(one.press(one.default).edition_id)
-            mine = claims.claim(connection, worker_id, one.mailing_id, who, share, now)
-            taken, room = taken + mine, room - len(mine)
+        share, who = -(-room // waiting), audience.addressees(one.press(one.default).edition_id)
+        for provider in wish.limits if share > 0 else ():
+            limit = left[provider] if provider in one.providers else 0
+            if (many := share if limit is None else min(share, limit)) > 0:
+                mine = claims.claim(connection, worker_id, (one.mailing_id, provider), who, many, now)
+                taken, room, share = taken + mine, room - len(mine), share - len(mine)
+                left[provider] = limit and limit - len(mine)
     return taken
 
 
@@ -142,7 +84,7 @@ def composed(composer: Composer, stock: Stock | None, claim: Claim, now: datetim
 
 def failed(claim: Claim, error: Exception, now: datetime) -> Settlement:
     """Settle a claim that cannot be composed or addressed: it is set aside and blocks nobody."""
-    reason = _words(claim, str(error) or type(error).__name__)
+    reason = words(claim, str(error) or type(error).__name__)
     return Settlement(claim, State.FAILED, due_at=now, done_at=now, reason=reason, attempts=claim.attempts)
 
 
@@ -159,7 +101,7 @@ def put_off(claim: Claim, reason: str, now: datetime, jitter: float) -> Settleme
         State.DEFERRED if again else State.EXPIRED,
         due_at=again or now,
         done_at=now,
-        reason=_words(claim, reason),
+        reason=words(claim, reason),
         attempts=claim.attempts,
     )
 
@@ -176,7 +118,7 @@ def settlement(
     relay = relay[:NAME_LIMIT]
     if isinstance(outcome, Sent):
         reply, number = outcome.reply, outcome.relay_id and outcome.relay_id[:NAME_LIMIT]
-        text = _words(claim, reply.text)
+        text = words(claim, reply.text)
         return Settlement(claim, State.SENT, now, now, None, relay, number, reply.code, text, claim.attempts)
     base = Settlement(claim, State.OWED, now, now, relay=relay, attempts=claim.attempts)
     again = timing.next_try(claim.attempts, now, jitter)
@@ -191,9 +133,9 @@ def settlement(
         case Refused(reply) | Deferred(reply):
             return replace(_with(base, reply), state=State.EXPIRED)
         case Uncertain(reason) if again is None or holds:
-            return replace(base, state=State.UNCERTAIN, reason=_words(claim, reason))
+            return replace(base, state=State.UNCERTAIN, reason=words(claim, reason))
         case Uncertain(reason):
-            return replace(base, state=State.OWED, due_at=again or now, reason=_words(claim, reason))
+            return replace(base, state=State.OWED, due_at=again or now, reason=words(claim, reason))
         case Unreached():
             return released(claim, now)
 
@@ -240,7 +182,7 @@ def fault_in(claim: Claim, outcome: Outcome) -> str | None:
     reply, whose = outcome.reply, verdict.provider_of(claim.address)
     is_ours = isinstance(outcome, Refused) and is_about_us(outcome)
     if is_ours or verdict.judge(reply, outcome.stage, whose).action == verdict.Action.PAUSE_MAILING:
-        return _words(claim, f"{reply.code} {reply.text}")
+        return words(claim, f"{reply.code} {reply.text}")
     return None
 
 
@@ -250,10 +192,10 @@ def _passes(claim: Claim, reply: Reply, stage: str) -> bool:
 
 
 def _with(one: Settlement, reply: Reply) -> Settlement:
-    return replace(one, code=reply.code, reply=_words(one.claim, reply.text))
+    return replace(one, code=reply.code, reply=words(one.claim, reply.text))
 
 
-def _words(claim: Claim, text: str) -> str:
+def words(claim: Claim, text: str) -> str:
     """Return a text as it is kept: on one line that any database takes, without the reader's address."""
     if "@" not in text and text.isprintable():
         return text[:WORDS_LIMIT]

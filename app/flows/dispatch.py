@@ -9,9 +9,9 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 
+from app.core.clock import Clock
 from app.core.db import Database
 from app.core.errors import Unavailable
 from app.core.jobs import Ear, Wake
@@ -19,12 +19,14 @@ from app.delivery.claims import Claim, Key, Settlement
 from app.delivery.models import State
 from app.flows import deliver, faults
 from app.flows.compose import Composer, Envelope
-from app.flows.deliver import Stock, Wish
+from app.flows.deliver import Wish
 from app.flows.faults import Faults
 from app.flows.gate import Patience, loop_time, pause
 from app.flows.health import Health
 from app.flows.lane import Job, Lane
+from app.flows.paces import Paces
 from app.flows.post import Post
+from app.flows.stock import Stock, restock
 from app.flows.turns import Turns
 from app.mail.relay import Outcome, Relay, Uncertain
 
@@ -40,12 +42,7 @@ class Dispatch:
     """The delivering half of a worker: `write` and one `send` a connection run side by side until cancelled."""
 
     def __init__(
-        self,
-        db: Database,
-        composer: Composer,
-        wake: Wake,
-        relays: Sequence[Relay],
-        now: Callable[[], datetime],
+        self, db: Database, composer: Composer, wake: Wake, relays: Sequence[Relay], now: Clock
     ) -> None:
         self.db, self.composer, self.now = db, composer, now
         self._wake, self._ear = wake, Ear()
@@ -53,13 +50,14 @@ class Dispatch:
         self.stopping = False
         self.sent: Counter[int] = Counter()  # mails recorded as sent, by mailing, since somebody last looked
         apart = [relay for relay in relays if relay.url.lane == "letters"]
-        self._issues = Lane([relay for relay in relays if relay not in apart])
-        self._letters = Lane(apart) if apart else self._issues
+        self._paces = Paces(db, [relay.url for relay in relays], now, self._ear.call)
+        self._issues = Lane([relay for relay in relays if relay not in apart], self._paces)
+        self._letters = Lane(apart, self._paces) if apart else self._issues
         self._lanes = (self._letters, self._issues) if apart else (self._issues,)
         self._stocks: dict[int, Stock] = {}
         self._results: list[tuple[Settlement, asyncio.Future[None]]] = []
         self._patience = Patience()
-        self._turns = Turns(db, relays, self._patience)
+        self._turns = Turns(db, relays, self._paces, self._patience, now)
         self._faults, self._faults_told = Faults(), 0
         self._health = Health(db)
         self._beat_at = float("-inf")  # loop time of the last heartbeat that was saved
@@ -93,7 +91,8 @@ class Dispatch:
 
     async def look(self) -> None:
         """Know the mailings under way, and give back the claims in the queue of those that are not any more."""
-        stocks = await deliver.restock(self.db, self.composer, self._stocks, self.now())
+        await self._turns.look()
+        stocks = await restock(self.db, self.composer, self._stocks, self.now())
         for mailing_id in stocks.keys() - self._stocks.keys():  # somebody has just said that it shall go out
             self._issues.doubt()
             self._faults.forget(mailing_id)
@@ -181,15 +180,16 @@ class Dispatch:
         if not post.ready and self._goes_on(job):
             await post.hang_up()
             await post.connect(self._patience)
-        has_turn = post.line is not None and await self._turns.come(post.relay)
+        has_turn = post.line is not None and await self._turns.come(post)
         if not has_turn or self._fenced or not self._goes_on(job) or post.line is None:
             return deliver.released(job.claim, self.now())
         post.in_hand = True
-        was_fresh, sender = post.line.fresh, post.relay.url.sender or envelope.sender
+        was_fresh, sender, since = post.line.fresh, post.relay.url.sender or envelope.sender, self.now()
         try:
             outcome = await post.line.hand_over(sender, envelope.recipient, *envelope.pieces)
         except ValueError as error:  # an address or a text that SMTP cannot carry; nothing was sent
             return deliver.failed(job.claim, error, self.now())
+        outcome = self._paces.heard(post.relay.url.name, job.claim, outcome, since)
         if (reason := post.heard(outcome, was_fresh, loop_time())) is not None:
             return deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
         self._note_fault(job, outcome)
@@ -219,10 +219,11 @@ class Dispatch:
     async def _step(self) -> None:
         """Record what has arrived and claim what there is room for, in one transaction."""
         await self._faults.hold(self.db)
+        await self._paces.settle()
         for lane in self._lanes:
             lane.match()  # a relay that has fallen silent is waited for no longer
-            if self.stopping or lane.problem:
-                self._release(lane, lambda _: True)
+            for job in lane.stuck(self.stopping):
+                self._put_down(deliver.released(job.claim, self.now()))
         taken = list(self._results)
         gone = [one.claim.key for one, _ in taken]
         if not taken and not any(self._room(lane, gone) or lane.jobs for lane in self._lanes):
@@ -231,7 +232,7 @@ class Dispatch:
         stocks = dict(self._stocks)  # a mailing may be stopped while the database works
         try:
             await self._reconcile()
-            outcomes, wish, now = [one for one, _ in taken], self._wish(gone), self.now()
+            outcomes, wish, now = [one for one, _ in taken], await self._wish(gone), self.now()
             self._may_owe_letters &= not wish.letters
             taken_on = await self.db.work(
                 lambda connection: deliver.exchange(connection, self.worker_id, outcomes, wish, now)
@@ -279,21 +280,20 @@ class Dispatch:
         held = len(lane.held) - sum(key in lane.held for key in gone)
         return 0 if self.stopping or self._fenced else lane.room(held, loop_time())
 
-    def _wish(self, gone: Collection[Key]) -> Wish:
+    async def _wish(self, gone: Collection[Key]) -> Wish:
         """Return what there is room for; the order of the mailings turns from claim to claim."""
         letters = self._room(self._letters, gone) if self._may_owe_letters else 0
         issues = self._room(self._issues, gone)
         stocks = list(self._stocks.values())
         turn = self._number % len(stocks) if stocks else 0
-        return Wish(-(-letters // 2), issues, len(self._lanes) > 1, stocks[turn:] + stocks[:turn])
+        limits = await self._issues.limits({each for one in stocks for each in one.providers})
+        return Wish(-(-letters // 2), issues, len(self._lanes) > 1, stocks[turn:] + stocks[:turn], limits)
 
     def _enqueue(self, claim: Claim, stocks: Mapping[int, Stock]) -> None:
         self._number += 1
-        is_letter = claim.mailing_id is None
-        lane = self._letters if is_letter else self._issues
-        stock = stocks.get(claim.mailing_id or 0)
+        lane, rank = (self._letters, 0) if claim.mailing_id is None else (self._issues, 1)
         lane.held.add(claim.key)
-        lane.put(Job(int(not is_letter), self._number, claim, stock, self._term))
+        lane.put(Job(rank, self._number, claim, stocks.get(claim.mailing_id or 0), self._term))
 
     def _release(self, lane: Lane, which: Callable[[Job], bool]) -> None:
         for job in lane.take_back(which):

@@ -137,4 +137,4 @@ async def _editions(session: AsyncSession, who: Subscriber) -> Sequence[Edition]
 
 def _readdress(who: Subscriber, new: Address, settings: Settings) -> None:
     who.address, who.address_key = new.typed, new.key
-    who.address_hash, who.provider = new.hashed(settings.suppression_key), ""
+    who.address_hash, who.provider = new.hashed(settings.suppression_key), new.provider

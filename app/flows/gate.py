@@ -55,12 +55,18 @@ class Gate:
     failures: int = 0
     until: float = 0.0
     problem: str | None = None
+    spent: str | None = None  # what says that its day's mails are used up
     fault: str | None = None  # the problem, where only a change of ours can help
     answered: float = float("-inf")  # loop time of the last answer to a mail
     proven: bool = False  # whether it has taken a mail since somebody last had reason to doubt
     active: float = float("-inf")  # loop time of the last job taken or answer heard
     in_hand: int = 0  # jobs taken since, not answered yet
     _trials: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TRIALS))
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps it from taking mail, if something does."""
+        return self.problem or self.spent
 
     @property
     def is_our_fault(self) -> bool:

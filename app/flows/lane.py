@@ -3,13 +3,14 @@
 import asyncio
 import heapq
 import math
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from app.delivery.claims import Claim, Key
-from app.flows.deliver import Stock
 from app.flows.gate import Gate, loop_time
+from app.flows.paces import Paces
+from app.flows.stock import Stock
 from app.mail.relay import Relay
 
 
@@ -39,7 +40,8 @@ class Lane:
     relays' weights differ, nobody runs ahead of a relay that is well; where they are equal, none waits for another.
     """
 
-    def __init__(self, relays: Sequence[Relay]) -> None:
+    def __init__(self, relays: Sequence[Relay], paces: Paces) -> None:
+        self._paces = paces
         self.jobs: list[Job] = []
         self.held: set[Key] = set()
         self.gates = {
@@ -53,13 +55,13 @@ class Lane:
         """What keeps every relay of this lane from taking mail, if something does."""
         if not self.gates:
             return "Every relay is kept to letters, so there is none for issues."
-        shut = [gate.problem for gate in self.gates.values() if gate.problem]
+        shut = [gate.trouble for gate in self.gates.values() if gate.trouble]
         return shut[0] if len(shut) == len(self.gates) else None
 
     @property
     def health(self) -> dict[str, str | None]:
         """What is wrong with each of its relays, by name."""
-        return {gate.name: gate.problem for gate in self.gates.values()}
+        return {gate.name: gate.trouble for gate in self.gates.values()}
 
     @property
     def fault(self) -> str | None:
@@ -80,8 +82,8 @@ class Lane:
     def room(self, held: int, at: float) -> int:
         """Return how many more may be claimed: up to two a connection, one for a relay that may be down."""
         if self.problem:
-            return int(held == 0 and any(at >= gate.until for gate in self.gates.values()))
-        connections = sum(gate.connections for gate in self.gates.values() if not gate.problem)
+            return int(held == 0 and any(at >= gate.until and not gate.spent for gate in self.gates.values()))
+        connections = sum(gate.connections for gate in self.gates.values() if not gate.trouble)
         return 2 * connections - held if held <= connections else 0
 
     def put(self, job: Job) -> None:
@@ -92,11 +94,13 @@ class Lane:
     async def next(self, gate: Gate, seconds: float | None) -> Job:
         """Take a job for a connection of this gate, or wait for one. Raises TimeoutError after so many seconds."""
         at = loop_time()
-        if self.jobs and not (self._is_weighted and gate.turn > self._least(at)):
+        if self.jobs and not self._is_choosy and not (self._is_weighted and gate.turn > self._least(at)):
             gate.take(at)
             return heapq.heappop(self.jobs)
         given: asyncio.Future[Job] = asyncio.get_running_loop().create_future()
         self._waiting.append((gate, given))
+        if self._is_choosy:
+            self.match()
         try:
             async with asyncio.timeout(seconds):
                 return await given
@@ -112,17 +116,64 @@ class Lane:
             return
         at = loop_time()
         self._waiting = deque(one for one in self._waiting if not one[1].done())
+        passed: list[Job] = []
         while self.jobs and self._waiting:
-            first = min(self._waiting, key=lambda one: one[0].turn)
-            if self._is_weighted and first[0].turn > self._least(at):
-                return
-            self._waiting.remove(first)
-            first[0].take(at)
-            first[1].set_result(heapq.heappop(self.jobs))
+            job = heapq.heappop(self.jobs)
+            if (first := self._first(job, at)) is not None:
+                self._waiting.remove(first)
+                first[0].take(at)
+                self._paces.take(first[0].name, job.claim)
+                first[1].set_result(job)
+                continue
+            passed.append(job)
+            if not self._is_choosy:
+                break
+        for job in passed:
+            heapq.heappush(self.jobs, job)
 
-    def _least(self, at: float) -> float:
-        """Return the turn of the relay furthest behind, of those that are well."""
-        return min((gate.turn for gate in self.gates.values() if gate.is_well(at)), default=math.inf)
+    def _first(self, job: Job, at: float) -> tuple[Gate, asyncio.Future[Job]] | None:
+        """Return who may take a job, waits, and is furthest behind; None while it is another relay's turn."""
+        able = [one for one in self._waiting if self._lets(one[0], job)] if self._is_choosy else self._waiting
+        first = min(able, key=lambda one: one[0].turn, default=None)
+        if first is not None and self._is_weighted and first[0].turn > self._least(at, job):
+            return None
+        return first
+
+    @property
+    def _is_choosy(self) -> bool:
+        """Whether there is any mail that some relay may not take."""
+        return self._paces.restricted or any(gate.spent for gate in self.gates.values())
+
+    def _lets(self, gate: Gate, job: Job) -> bool:
+        return not gate.spent and self._paces.lets(gate.name, job.claim.provider)
+
+    def _least(self, at: float, job: Job | None = None) -> float:
+        """Return the turn of the relay furthest behind, of those that are well and may take the job, if one is named.
+
+        One that may not take it does not catch up on it later.
+        """
+        well = [gate for gate in self.gates.values() if gate.is_well(at)]
+        able = [gate for gate in well if job is None or self._lets(gate, job)]
+        least = min((gate.turn for gate in able), default=math.inf)
+        for gate in well:
+            if gate not in able and able:
+                gate.turn = max(gate.turn, least)
+        return least
+
+    def stuck(self, all_of_them: bool) -> list[Job]:
+        """Take from the queue, and return, the jobs that no relay may take now: it is out, or has closed to them."""
+        if all_of_them or self.problem:
+            return self.take_back(lambda _: True)
+        if not self._is_choosy:
+            return []
+        gates = [gate for gate in self.gates.values() if not gate.trouble]
+        return self.take_back(lambda job: not any(self._lets(gate, job) for gate in gates))
+
+    def limits(self, providers: Collection[str]) -> Awaitable[dict[str, int | None]]:
+        """Return how many mails of which providers its relays could take now; see `Paces.limits`."""
+        open_now = [gate.name for gate in self.gates.values() if not gate.trouble]
+        queued = Counter(job.claim.provider for job in self.jobs)
+        return self._paces.limits(providers, open_now or [gate.name for gate in self.gates.values()], queued)
 
     def answered(self, gate: Gate, at: float) -> None:
         """Note that a relay answered to a mail; one that comes back does not catch up on what it missed."""

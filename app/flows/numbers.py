@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, delete, distinct, exists, func, insert, literal, select
+from sqlalchemy import Table, delete, distinct, exists, func, insert, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
@@ -17,6 +17,7 @@ from app.feedback.policy import Level
 from app.issues import store as issues
 from app.issues.models import Issue
 from app.mail import verdict
+from app.subscribers import domains
 from app.subscribers.models import ConsentEvent, Subscriber
 
 reach: Table = Reach.__table__  # type: ignore[attr-defined]
@@ -81,7 +82,7 @@ async def count_reach(db: Database) -> None:
 
 
 async def _sent_by_provider(session: AsyncSession, mailing_id: int) -> Counter[str]:
-    domain = _domain(session)
+    domain = domains.their_domain()
     rows = await session.execute(
         select(col(Delivery.provider), domain, func.count())
         .outerjoin(Subscriber, col(Subscriber.id) == Delivery.subscriber_id)
@@ -92,13 +93,6 @@ async def _sent_by_provider(session: AsyncSession, mailing_id: int) -> Counter[s
     for provider, name, sent in rows:
         sums[provider or verdict.provider_of(name or "")] += sent
     return sums
-
-
-def _domain(session: AsyncSession) -> ColumnElement[str]:
-    key = col(Subscriber.address_key)
-    if session.get_bind().dialect.name == "postgresql":
-        return func.split_part(key, "@", literal(2))
-    return func.substr(key, func.instr(key, "@") + literal(1))
 
 
 async def _by_edition(session: AsyncSession, since: datetime) -> list[dict[str, Any]]:

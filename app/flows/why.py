@@ -11,7 +11,7 @@ from app.core.config import Settings
 from app.delivery import mailings
 from app.delivery.models import WAITING, Delivery, Mailing, MailingState
 from app.feedback import store as reports
-from app.flows import came_back
+from app.flows import came_back, health
 from app.flows.proof import accepted
 from app.issues import cadence
 from app.issues import store as issues
@@ -50,7 +50,8 @@ async def why(
     delivery = await session.get(Delivery, (issue.id, who.id)) if who else None
     if delivery is not None and who is not None:
         back = came_back.told(await reports.of_delivery(session, delivery.issue_id, delivery.subscriber_id))
-        sentence = " ".join([_of(delivery, mailing), *back])
+        held = await _held(session, settings, delivery, now)
+        sentence = " ".join([_of(delivery, mailing), *held, *back])
         return _told(address, delivery.state, sentence, shown(delivery) | {"address": who.address})
     stands = await suppression.find(session, known.hashed(settings.suppression_key))
     if stands is not None:
@@ -61,6 +62,12 @@ async def why(
         return _told(address, "unknown", "There is no reader with this address.")
     verdict, sentence = await _left_out(session, who, edition, issue.date, mailing, now)
     return _told(address, verdict, sentence)
+
+
+async def _held(session: AsyncSession, settings: Settings, one: Delivery, now: datetime) -> list[str]:
+    if one.state not in WAITING or not one.provider:
+        return []
+    return await health.of_provider(session, settings.relay_urls, one.provider, now)
 
 
 async def _left_out(

@@ -76,10 +76,14 @@ class Uncertain:
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """Nothing was accepted, and that says nothing about the mail: the connection failed before the dot."""
+    """Nothing was accepted, and that says nothing about the mail: the connection failed before the dot.
+
+    `stage` is where a `reply` said so.
+    """
 
     reason: str
     reply: Reply | None = None
+    stage: str = ""
 
 
 Outcome = Sent | Deferred | Refused | Uncertain | Unreached

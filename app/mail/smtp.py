@@ -229,7 +229,7 @@ def judge(stage: str, reply: Reply) -> Outcome | None:
     if kind == {"rset": 2, "mail": 2, "rcpt": 2, "data": 3}.get(stage):
         return None
     if reply.code == 421:
-        return Unreached("the relay closes the connection", reply)
+        return Unreached("the relay closes the connection", reply, stage)
     if kind not in (4, 5) or stage == "rset":
         return Unreached(f"the relay answered {reply.code} to {stage.upper()}", reply)
     return Deferred(reply, stage) if kind == 4 else Refused(reply, stage)

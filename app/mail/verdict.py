@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from app.mail.outcome import Reply
@@ -150,18 +150,22 @@ def stage_in(words: str) -> str:
     return next((stage for stage, pattern in _STAGES if pattern.search(words[:LIMIT])), REPORT)
 
 
-def provider_of(domain_or_mx: str) -> str:
-    """The provider of an address, its domain or its MX host, as the presets know it; else "other".
+def provider_of(domain_or_mx: str, unknown: str = OTHER) -> str:
+    """The provider of an address, its domain or its MX host, as the presets know it; else `unknown`.
 
     The longest MX suffix wins, so a provider's part with a door of its own can have its own name.
     """
-    host = domain_or_mx.rpartition("@")[2].strip().rstrip(".").lower()
+    return _provider_of(domain_or_mx.rpartition("@")[2].strip().rstrip(".").lower()) or unknown
+
+
+@lru_cache(maxsize=4096)
+def _provider_of(host: str) -> str:
     known = table().providers.values()
     for one in known:
         if any(_is_domain(host, domain) for domain in one.domains):
             return one.name
     ends = [(len(mx), one.name) for one in known for mx in one.mx if f".{host}".endswith(f".{mx}")]
-    return max(ends, default=(0, OTHER))[1]
+    return max(ends, default=(0, ""))[1]
 
 
 def provider(name: str) -> Provider:

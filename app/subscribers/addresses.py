@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from email_validator import EmailNotValidError, validate_email
 
 from app.core.errors import Fault, Invalid
-from app.mail import headers
+from app.mail import headers, verdict
 
 LONGEST = 1_000  # characters; more is not worth reading
 GMAIL = ("gmail.com", "googlemail.com")
@@ -26,6 +26,11 @@ class Address:
     def digest(self, suppression_key: str) -> bytes:
         """Return the keyed hash (32 bytes) by which letters to one mailbox are counted, however it is spelled."""
         return hmac.digest(suppression_key.encode(), f"mailbox:{self._mailbox}".encode(), "sha256")
+
+    @property
+    def provider(self) -> str:
+        """Who runs the mailbox, where its domain alone tells; else ""."""
+        return verdict.provider_of(self.key, "")
 
     @property
     def _mailbox(self) -> str:

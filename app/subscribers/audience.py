@@ -23,9 +23,10 @@ from sqlmodel import col
 
 from app.core.db import UTCDateTime
 from app.core.hot import Hot, given, listed
+from app.subscribers import domains
 from app.subscribers.consent import State
 from app.subscribers.hours import Hours
-from app.subscribers.models import Subscriber, Subscription, Suppression
+from app.subscribers.models import MailDomain, Subscriber, Subscription, Suppression
 
 DUE, LEFT, SUPPRESSED = "due", "left", "suppressed"
 
@@ -41,8 +42,9 @@ def readers_of(edition_id: int, cutoff: datetime) -> Select[int, str]:
         col(Subscription.since) <= cutoff,
     )
     return (
-        select(_id.label("subscriber_id"), col(Subscriber.provider))
+        select(_id.label("subscriber_id"), domains.their_provider().label("provider"))
         .join(Subscription, chosen)
+        .outerjoin(MailDomain, domains.theirs())
         .where(_reachable(cutoff), ~_suppressed())
     )
 

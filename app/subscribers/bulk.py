@@ -94,7 +94,7 @@ def _reader(one: Ready, plan: Plan, now: datetime) -> dict[str, Any]:
         "address": one.address.typed,
         "address_key": one.address.key,
         "address_hash": one.hashed,
-        "provider": "",
+        "provider": one.address.provider,
         "name": row.name,
         "language": row.language or plan.language,
         "timezone": row.timezone,

@@ -15,7 +15,10 @@ _WAITS = text("state = 'waiting'")
 
 
 class Subscriber(SQLModel, table=True):
-    """A person; `address` as they typed it, `address_key` as it is compared, `address_hash` keyed for good."""
+    """A person; `address` as they typed it, `address_key` as it is compared, `address_hash` keyed for good.
+
+    `provider` is who runs the mailbox, where its domain alone tells; for others see MailDomain.
+    """
 
     __table_args__ = (
         CheckConstraint("state IN ('pending', 'active', 'paused', 'ended')", name="state"),
@@ -41,6 +44,17 @@ class Subscriber(SQLModel, table=True):
     source: str = Field(default="form", max_length=120)
     created_at: datetime = Field(sa_type=UTCDateTime)
     confirmed_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+
+
+class MailDomain(SQLModel, table=True):
+    """A domain of readers that tells no provider by its name, and whose its mail exchangers are ("": nobody known)."""
+
+    __tablename__ = "mail_domain"
+
+    domain: str = Field(max_length=255, primary_key=True)
+    provider: str = Field(default="", max_length=64)
+    looked_at: datetime | None = Field(default=None, sa_type=UTCDateTime)
+    due_at: datetime = Field(sa_type=UTCDateTime, index=True)  # when to look again
 
 
 class Subscription(SQLModel, table=True):

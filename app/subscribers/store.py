@@ -61,8 +61,9 @@ async def add(
 ) -> Subscriber:
     """Add a pending subscriber, held; of two requests at once for one address the later gets the earlier's row."""
     values = {
-        "address": address.typed, "address_key": address.key, "address_hash": address_hash, "provider": "",
-        "name": "", "language": language, "state": State.PENDING, "source": source, "created_at": now,
+        "address": address.typed, "address_key": address.key, "address_hash": address_hash,
+        "provider": address.provider, "name": "", "language": language, "state": State.PENDING,
+        "source": source, "created_at": now,
     }  # fmt: skip
     await session.execute(upsert(session, subscriber).values(values).on_conflict_do_nothing())
     added = select_model(Subscriber).where(Subscriber.address_key == address.key).with_for_update()

@@ -1,6 +1,7 @@
 """Relay addresses: what they may say, and that no complaint about one shows its password."""
 
 import dataclasses
+from datetime import date
 
 import pytest
 
@@ -41,10 +42,16 @@ def test_what_is_not_said_has_a_default() -> None:
 def test_all_options_are_read() -> None:
     relay = relay_url.parse(
         "smtps://relay.example?connections=5&per_connection=50&rate=100/s&weight=3"
-        "&lane=letters&sender=news@example.com&hook=ses"
+        "&lane=letters&sender=news@example.com&hook=ses&quota=2000&warmup=2026-10-26"
     )
+    assert (relay.quota, relay.warmup) == (2000, date(2026, 10, 26))
     assert (relay.connections, relay.per_connection, relay.rate, relay.weight) == (5, 50, 100.0, 3)
     assert (relay.lane, relay.sender, relay.hook) == ("letters", "news@example.com", "ses")
+
+
+def test_a_warm_up_may_begin_by_itself() -> None:
+    assert relay_url.parse("smtp://relay.example?warmup=yes").warmup is True
+    assert relay_url.parse("smtp://relay.example").warmup is False
 
 
 @pytest.mark.parametrize(
@@ -154,6 +161,11 @@ def test_an_option_given_twice_is_refused() -> None:
         "smtp://relay.example?weight=-1",
         "smtp://relay.example?lane=issues",
         "smtp://relay.example?hook=two words",
+        "smtp://relay.example?quota=0",
+        "smtp://relay.example?quota=100/s",
+        "smtp://relay.example?warmup=no",
+        "smtp://relay.example?warmup=2026-02-30",
+        "smtp://relay.example?warmup=20261026",
         "smtp://relay.example?sender=nobody",
         "smtp://relay.example?sender=a%3Eb@example.com",
         "mailbox://relay.example",

@@ -226,7 +226,9 @@ class Ledger(RuleBasedStateMachine):
         if one.state not in ("preparing", "sending"):
             return
         who = audience.addressees(EDITION)
-        taken = self.make(lambda session: run(session, claims.claim, worker, number, who, limit, self.now))
+        taken = self.make(
+            lambda session: run(session, claims.claim, worker, (number, ""), who, limit, self.now)
+        )
         due = [
             key
             for key in self.model.of(number, WAITING)

@@ -1,0 +1,89 @@
+"""What the deliveries of a mailing share, and of which mailings anything may be claimed now."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.core.db import Database
+from app.delivery import ledger, mailings
+from app.delivery.models import Mailing
+from app.flows.compose import Composer, Press
+from app.issues import store
+from app.mail import render
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """What the deliveries of one mailing share: its presses by language, and what to do when an answer is lost.
+
+    `providers` are those whose readers it had something for when it was last looked at.
+    """
+
+    mailing_id: int
+    presses: dict[str, Press]
+    default: str
+    holds: bool
+    providers: Sequence[str] = ()
+
+    def press(self, language: str) -> Press:
+        """Return the press for a reader's language, else the edition's own."""
+        return self.presses.get(language) or self.presses[self.default]
+
+
+async def stock(session: AsyncSession, composer: Composer, mailing: Mailing) -> Stock | None:
+    """Set a mailing's renditions for its readers; None while they are not made yet."""
+    made = await mailings.renditions(session, mailing.id or 0)
+    if not made or mailing.started_at is None:
+        return None
+    issue = await store.issue(session, mailing.issue_id)
+    edition = await store.edition_of(session, issue)
+    presses = {
+        language: composer.press(
+            edition,
+            issue.id or 0,
+            issue.date,
+            language,
+            mailing.started_at,
+            render.Rendition(one.subject, one.html, one.text),
+        )
+        for language, one in made.items()
+    }
+    default = edition.language if edition.language in presses else next(iter(presses))
+    return Stock(mailing.id or 0, presses, default, mailing.on_uncertain == "hold")
+
+
+async def restock(
+    db: Database, composer: Composer, known: Mapping[int, Stock], now: datetime
+) -> dict[int, Stock]:
+    """Return the stock of every mailing that may be claimed from; what is `known` already is not made again.
+
+    A mailing that cannot be set pauses and says so, and no other waits for it.
+    """
+    async with db.reading() as session:
+        those = [one for one in await mailings.under_way(session) if one.expires_at and one.expires_at > now]
+        stocks = {one.id or 0: known[one.id or 0] for one in those if one.id in known}
+        for mailing in those:
+            if mailing.id not in stocks and (made := await _stock(db, session, composer, mailing)):
+                stocks[mailing.id or 0] = made
+        return {
+            number: replace(one, providers=await ledger.providers_due(session, number, now))
+            for number, one in stocks.items()
+        }
+
+
+async def _stock(db: Database, session: AsyncSession, composer: Composer, mailing: Mailing) -> Stock | None:
+    try:
+        return await stock(session, composer, mailing)
+    except SQLAlchemyError:
+        raise
+    except Exception as error:
+        log.exception("mailing %d cannot be set", mailing.id)
+        async with db.transaction() as writing:
+            await mailings.pause(writing, mailing.id or 0, f"it cannot be composed: {type(error).__name__}")
+        return None
