@@ -119,8 +119,8 @@ def claim(
     books.count(connection, worker_id, moves)
     taken = [(row, known[row.subscriber_id]) for row in by_state.get(State.IN_FLIGHT, [])]
     return [
-        Claim(tuple(row[:2]), mailing_id, row.subscriber_id, who.address, who.language, row.attempts + 1,
-              slot=instant(row.slot), provider=provider)
+        Claim(row[:2], mailing_id, row[1], who.address, who.language, row.attempts + 1, slot=instant(row.slot),
+              provider=provider)
         for row, who in taken
     ]  # fmt: skip
 

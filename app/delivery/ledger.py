@@ -86,18 +86,19 @@ async def enlist(
 
 
 async def providers_due(session: AsyncSession, mailing_id: int, now: datetime) -> list[str]:
-    """Return the providers for which a mailing has deliveries to be claimed now.
+    """Return the providers for which a mailing has deliveries to be claimed now."""
+    return list((await session.execute(with_due(mailing_id, now))).scalars())
 
-    Each is one step in the index that claims go by, however many rows there are.
-    """
+
+def with_due(mailing_id: int, now: datetime) -> Select[str]:
+    """Select those providers; each is one step in the index that claims go by, however many rows there are."""
     waits = and_(delivery.c.mailing_id == mailing_id, is_waiting(delivery))
     first = select(func.min(delivery.c.provider).label("provider")).where(waits).cte("found", recursive=True)
     beyond = and_(waits, delivery.c.provider > first.c.provider)
     following = select(func.min(delivery.c.provider)).where(beyond).scalar_subquery()
     found = first.union_all(select(following).where(first.c.provider.is_not(None)))
     due = select(func.min(delivery.c.due_at)).where(waits, delivery.c.provider == found.c.provider)
-    which = select(found.c.provider).where(found.c.provider.is_not(None), due.scalar_subquery() <= now)
-    return list((await session.execute(which)).scalars())
+    return select(found.c.provider).where(found.c.provider.is_not(None), due.scalar_subquery() <= now)
 
 
 async def _wait(session: AsyncSession, row: Any, last: datetime | None) -> None:

@@ -103,10 +103,12 @@ async def test_a_claim_and_a_finish_use_the_partial_indexes(tmp_path: Path) -> N
     due = claims._due(is_postgresql=False).params(mailing=number, provider="qq", limit=10, now=NOW)
     flying = select(delivery.c.issue_id).where(is_in_flight(delivery), delivery.c.worker_id == 1)
     waiting = select(delivery.c.issue_id).where(delivery.c.mailing_id == number, is_waiting(delivery))
-    for statement, index in ((due, "due"), (flying, "claimed"), (waiting, "due")):
+    theirs = ledger.with_due(number, NOW)
+    for statement, index in ((due, "due"), (flying, "claimed"), (waiting, "due"), (theirs, "due")):
         plan = await db.work(partial(plan_of, statement))
         assert f"USING INDEX {index} " in plan + " "
         assert "TEMP B-TREE" not in plan
+        assert "SCAN delivery" not in plan
     await db.close()
 
 
