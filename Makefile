@@ -4,13 +4,13 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: help run test lint types suite bench chaos gallery format lock ready-for-run ready-for-test
+.PHONY: help run test lint types suite coverage bench chaos gallery format lock ready-for-run ready-for-test
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 help: ## list what there is
 	@echo "Broadsheet. make …"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
 run: ready-for-run ## set up, start on http://127.0.0.1:8000 with two sample issues, stop with Ctrl-C (ARGS="--port 8001")
 	@exec $(BIN)/broadsheet run --demo $(ARGS)
@@ -29,9 +29,12 @@ types: ready-for-test ## mypy --strict
 	@echo "— mypy: types"
 	@$(BIN)/mypy --no-error-summary
 
-suite: ready-for-test ## the tests (ARGS="tests/house -k words" runs some, without counting coverage)
-	@echo "— pytest: behaviour$(if $(ARGS),, and how much of app/ it reaches)"
-	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(if $(ARGS),$(ARGS),--durations=5 --cov)
+suite: ready-for-test ## the tests (ARGS="tests/house -k words" runs some)
+	@echo "— pytest: behaviour"
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(ARGS),$(ARGS),--durations=5)
+
+coverage: ready-for-test ## how much of app/ the tests reach (90 % at least; counting takes as long again)
+	@$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --cov
 
 gallery: ready-for-test ## take the pictures of docs/gallery: every mail and page (needs Chromium)
 	@$(BIN)/python -m tests.gallery $(ARGS)

@@ -164,9 +164,11 @@ class Worker:
         async with self.db.reading() as session:
             preparing = [one for one in await mailings.under_way(session) if one.enlisted_at is None]
         for mailing in preparing:
+            async with self.db.reading() as session:
+                readers = await publish.readers_of(session, mailing)
             while mailing.enlisted_at is None and mailing.state == "preparing":
                 async with self.db.transaction() as session:
-                    await publish.enlist_next(session, mailing, self.now())
+                    await publish.enlist_next(session, mailing, readers, self.now())
                     mailing = await mailings.get(session, mailing.id or 0)
                 self.wake.call()
 

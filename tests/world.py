@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import main
 from app.core import config, schema
@@ -20,7 +21,7 @@ from app.core.jobs import Wake
 from app.delivery import books, mailings
 from app.edge import House
 from app.editors import keys
-from app.flows import account, manuscript, readers, subscribe
+from app.flows import account, manuscript, publish, readers, subscribe
 from app.flows.compose import Composer
 from app.mail.relay import Relay, Timeouts
 from app.subscribers.store import Origin
@@ -113,6 +114,11 @@ class World:
         assert counts == rows
         assert shown["audience"] == sum(counts.values())
         return counts
+
+    async def enlist(self, session: AsyncSession, mailing_id: int) -> None:
+        """Owe a mailing to the next chunk of its readers, as a worker does."""
+        one = await mailings.get(session, mailing_id)
+        await publish.enlist_next(session, one, await publish.readers_of(session, one), self.clock())
 
     def worker(self, timeouts: Timeouts = QUICK) -> Worker:
         """Return a worker on this house; its relays are those of the settings."""

@@ -190,25 +190,26 @@ async def _keep(
         )  # fmt: skip
 
 
-async def enlist_next(session: AsyncSession, mailing: Mailing, now: datetime) -> None:
-    """Owe a mailing's issue to the next chunk of its audience; the last one completes it."""
-    if mailing.cutoff is None:
-        raise RuntimeError("a mailing without a cutoff has no audience")
-    readers = await _readers(session, mailing, mailing.cutoff)
+async def enlist_next(
+    session: AsyncSession, mailing: Mailing, readers: Select[*tuple[Any, ...]], now: datetime
+) -> None:
+    """Owe a mailing's issue to the next chunk of its `readers`; the last one completes it."""
     if await ledger.enlist(session, mailing.id or 0, readers, now):
         await mailings.complete(session, mailing.id or 0)
 
 
-async def _readers(session: AsyncSession, mailing: Mailing, cutoff: datetime) -> Select[*tuple[Any, ...]]:
-    """Select who is due a mailing, and whose own hour is still to come."""
+async def readers_of(session: AsyncSession, mailing: Mailing) -> Select[*tuple[Any, ...]]:
+    """Select who is due a mailing that has begun, and whose own hour is still to come; made once for all chunks."""
+    if mailing.cutoff is None:
+        raise RuntimeError("a mailing without a cutoff has no audience")
     issue = await store.issue(session, mailing.issue_id)
     edition = await store.edition_of(session, issue)
-    readers: Select[*tuple[Any, ...]] = audience.readers_of(issue.edition_id, cutoff)
+    readers: Select[*tuple[Any, ...]] = audience.readers_of(issue.edition_id, mailing.cutoff)
     if cadence.is_weekend_extra(edition.cadence, issue.date):
         readers = audience.sparing_weekends(readers)
     wanted = await audience.hours(session, edition.timezone)
     return audience.at_their_hour(
-        readers, hours.slots(wanted, mailing.started_at or cutoff), edition.timezone
+        readers, hours.slots(wanted, mailing.started_at or mailing.cutoff), edition.timezone
     )
 
 

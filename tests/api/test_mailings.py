@@ -10,7 +10,7 @@ from sqlalchemy import delete, update
 
 from app.delivery import ledger, mailings
 from app.delivery.models import Delivery, Mailing, State, Tally
-from app.flows import publish, subscribe, suppress
+from app.flows import subscribe, suppress
 from app.issues import store as editions
 from app.issues import store as issues
 from app.subscribers import consent, store
@@ -115,7 +115,7 @@ async def test_pages_of_deliveries_hold_still_while_rows_move(world: World) -> N
     mailing = await world.send(await world.issue())
     async with world.db.transaction() as session:
         one = (await mailings.under_way(session))[0]
-        await publish.enlist_next(session, one, world.clock())
+        await world.enlist(session, one.id or 0)
     first = (await world.api.get(f"/mailings/{mailing}/deliveries", params={"limit": 3})).json()
     async with world.db.transaction() as session:
         gone = first["items"][0]["subscriber_id"]
@@ -317,7 +317,7 @@ async def test_why_says_that_the_mailing_is_paused(world: World) -> None:
     issue = await world.issue()
     mailing = await world.send(issue)
     async with world.db.transaction() as session:
-        await publish.enlist_next(session, (await mailings.under_way(session))[0], world.clock())
+        await world.enlist(session, (await mailings.under_way(session))[0].id or 0)
     await world.api.post(f"/mailings/{mailing}/pause")
     told = await why(world, issue, "r0@example.com")
     assert told["verdict"] == "owed"

@@ -14,7 +14,7 @@ from app.core import schema
 from app.core.db import Database
 from app.delivery import mailings
 from app.delivery.models import Delivery
-from app.flows import deliver, publish
+from app.flows import deliver
 from app.subscribers.models import Subscriber
 from tests.sink import Mail, Sink, accept_then, at
 from tests.world import DAY, START, World, house_at, recipients
@@ -35,7 +35,7 @@ async def owed(world: World, mailing: int) -> None:
     """Let the audience be put together without sending."""
     async with world.db.transaction() as session:
         for _ in range(2):
-            await publish.enlist_next(session, await mailings.get(session, mailing), world.clock())
+            await world.enlist(session, mailing)
     async with world.db.transaction() as session:
         await deliver.look_after(session, world.clock())
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, select, update
 
 from app.delivery import ledger, mailings
 from app.delivery.models import Delivery, Mailing
-from app.flows import account, publish
+from app.flows import account
 from app.subscribers import audience
 from app.subscribers.models import Subscriber
 from tests.crowd import accounts, crowd, patiently, rows
@@ -280,7 +280,7 @@ async def test_what_is_retried_has_all_its_tries_again(world: World) -> None:
     await world.reader("r@example.com", "daily")
     mailing = await world.send(await world.issue())
     async with world.db.transaction() as session:
-        await publish.enlist_next(session, await mailings.get(session, mailing), world.clock())
+        await world.enlist(session, mailing)
         spent = {"state": "expired", "attempts": 24}
         await session.execute(update(Delivery).values(spent))
         await account.reconcile(session, await mailings.get(session, mailing), world.clock())

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 
 from app.core.tokens import Purpose, Signer, day_number
-from app.delivery import mailings
-from app.flows import publish
 from app.subscribers.consent import State
 from tests.sink import Sink
 from tests.web import reading
@@ -56,7 +54,7 @@ async def test_what_is_still_owed_is_taken_back_at_once(world: World) -> None:
     await world.reader("stays@example.com", "daily")
     mailing = await world.send(await world.issue("daily"))
     async with world.db.transaction() as session:
-        await publish.enlist_next(session, await mailings.get(session, mailing), world.clock())
+        await world.enlist(session, mailing)
     await world.web.post(url, data=ONE_CLICK)
     await world.deliver(mailing)
     assert world.sink.recipients() == ["stays@example.com"]
