@@ -49,8 +49,8 @@ NAMES = {
 SQLModel.metadata.naming_convention = NAMES
 metadata: MetaData = SQLModel.metadata
 
-# A process that freezes in mid-transaction must not stop the others for good (milliseconds; PostgreSQL only).
-LIMITS = "-c lock_timeout=10000 -c statement_timeout=120000 -c idle_in_transaction_session_timeout=60000"
+# A process that freezes in mid-transaction must not stop the others for long (milliseconds; PostgreSQL only).
+LIMITS = "-c lock_timeout=10000 -c statement_timeout=120000 -c idle_in_transaction_session_timeout=15000"
 PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000", "foreign_keys=ON")
 
 

@@ -25,7 +25,7 @@ def explain(error: OperationalError | InterfaceError) -> str:
     cause = str(error.orig)
     if "is full" in cause or "No space left" in cause or "disk I/O error" in cause:
         return "The disk that holds the database is full; free some space, and everything resumes by itself."
-    if "locked" in cause:
+    if "locked" in cause or "lock timeout" in cause:
         return "The database is held by another process; try again in a moment."
     if "readonly" in cause:
         return "The database file cannot be written; check who owns it."
