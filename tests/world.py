@@ -208,6 +208,8 @@ async def house_at(folder: Path, empty_database: Path, sink: Sink, **given: obje
     clock = Clock()
     db = Database(settings.database_url)
     house = House(settings, db, Composer(settings), Wake(), clock)
+    if not db.is_sqlite:
+        await schema.upgrade(db)
     async with db.transaction() as session:
         _, key = await keys.create(session, "test", keys.Scope.ADMIN, clock())
     app = main.build(house)

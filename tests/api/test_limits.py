@@ -15,8 +15,6 @@ import pytest
 
 from app import edge, main
 from app.cli import prompt, run
-from app.core import schema
-from app.core.db import Database
 from tests.api.problems import problem
 from tests.issues import samples
 from tests.sink import Sink
@@ -51,9 +49,6 @@ async def test_injections_in_a_path_find_nothing(world: World) -> None:
 async def test_the_doors_are_as_tight_on_postgresql(
     tmp_path: Path, postgres_url: str, sink: Sink, empty_database: Path
 ) -> None:
-    made = Database(postgres_url)
-    await schema.upgrade(made)
-    await made.close()
     async with house_at(tmp_path, empty_database, sink, database_url=postgres_url) as world:
         await test_injections_in_a_path_find_nothing(world)
         await ask_with_injections(world)

@@ -10,8 +10,6 @@ import pytest
 from sqlalchemy import Table, select, update
 from sqlmodel import col
 
-from app.core import schema
-from app.core.db import Database
 from app.delivery import mailings
 from app.delivery.models import Delivery, Letter
 from app.feedback import store
@@ -311,9 +309,6 @@ async def test_a_report_that_breaks_is_set_aside_and_the_next_is_acted_on(hearin
 async def test_reports_readers_editors_and_timers_at_once_end_all_and_nobody_waits_for_ever(
     postgres_url: str, tmp_path: Path, empty_database: Path, sink: Sink
 ) -> None:
-    db = Database(postgres_url)
-    await schema.upgrade(db)
-    await db.close()
     async with house_at(
         tmp_path, empty_database, sink, database_url=postgres_url, bounce_domain=BOUNCES
     ) as world:

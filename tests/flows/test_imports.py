@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.core import schema
 from app.core.db import Database
 from app.core.errors import Invalid
 from app.flows import exports, imports, readers, subscribe
@@ -343,9 +342,6 @@ async def test_it_is_the_same_on_postgresql(
     postgres_url: str, tmp_path: Path, empty_database: Path, sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # beside a database elsewhere, files lie under the working folder
-    db = Database(postgres_url)
-    await schema.upgrade(db)
-    await db.close()
     file = canonical(5_000)
     async with house_at(tmp_path, empty_database, sink, database_url=postgres_url) as world:
         told = await take(world, file)

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from app.core import schema
-from app.core.db import Database
 from tests.crowd import accounts, crowd, rows
 from tests.sink import Sink
 from tests.stories.test_provider_pace import readers
@@ -39,9 +37,6 @@ async def test_a_relay_takes_its_quota_says_so_and_goes_on_the_next_day(
     given = {"relays": relay(sink, "quota=10")}
     if kind == "postgresql":
         given["database_url"] = request.getfixturevalue("postgres_url")
-        db = Database(given["database_url"])
-        await schema.upgrade(db)
-        await db.close()
     async with house_at(tmp_path, empty_database, sink, **given) as world:
         people = await crowd(world, 23, "weekly")  # whose issue lives for three days
         mailing = await world.send(await world.issue("weekly"))

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from email import message_from_bytes
 from pathlib import Path
 
-from app.core import schema
-from app.core.db import Database
 from tests.crowd import accounts, crowd
 from tests.mortal import Child, graveyard
 from tests.programs import until
@@ -21,9 +19,6 @@ LEASE = 3.0  # seconds; 30 in earnest
 
 async def accepted(url: str, folder: Path, empty_database: Path, sink: Sink) -> None:
     """Migrate, and accept one mailing."""
-    db = Database(url)
-    await schema.upgrade(db)
-    await db.close()
     async with house_at(folder, empty_database, sink, database_url=url) as world:
         world.clock.moved = datetime.now(UTC) - world.clock()
         await crowd(world, READERS)

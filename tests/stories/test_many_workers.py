@@ -5,7 +5,6 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from app.core import schema
 from app.core.db import Database
 from app.core.jobs import Wake
 from app.delivery.models import Delivery, State
@@ -21,9 +20,6 @@ READERS = 120
 async def test_three_workers_share_a_mailing_and_nobody_gets_it_twice(
     tmp_path: Path, empty_database: Path, sink: Sink, postgres_url: str
 ) -> None:
-    db = Database(postgres_url)
-    await schema.upgrade(db)
-    await db.close()
     sink.script = at("dot", delay(0.05))
     async with house_at(tmp_path, empty_database, sink, database_url=postgres_url) as world:
         readers = await crowd(world, READERS)

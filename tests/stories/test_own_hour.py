@@ -10,8 +10,6 @@ import pytest
 from sqlalchemy import select, update
 from sqlmodel import col
 
-from app.core import schema
-from app.core.db import Database
 from app.delivery import mailings
 from app.delivery.models import Delivery
 from app.flows import deliver
@@ -52,9 +50,6 @@ async def test_some_get_it_at_once_and_some_at_their_hour(world: World) -> None:
 async def test_postgresql_keeps_their_hours_too(
     postgres_url: str, tmp_path: Path, empty_database: Path, sink: Sink
 ) -> None:
-    db = Database(postgres_url)
-    await schema.upgrade(db)
-    await db.close()
     async with house_at(tmp_path, empty_database, sink, database_url=postgres_url) as world:
         await send_at_hours(world)
 

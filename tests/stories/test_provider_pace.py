@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from app.core import schema
 from app.core.db import Database
 from app.core.jobs import Wake
 from app.mail.relay import Relay
@@ -173,9 +172,6 @@ async def test_what_was_owed_before_readers_had_a_provider_goes_out(world: World
 async def test_two_workers_share_one_lane(
     tmp_path: Path, empty_database: Path, sink: Sink, postgres_url: str
 ) -> None:
-    db = Database(postgres_url)
-    await schema.upgrade(db)
-    await db.close()
     async with house_at(tmp_path, empty_database, sink, database_url=postgres_url) as world:
         people = await readers(world, 30, "qq.com", "example.com")
         sink.script = answers("qq.com", REPUTATION)

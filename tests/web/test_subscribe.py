@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from app.core import schema
-from app.core.db import Database
 from app.core.tokens import Purpose, day_number
 from app.subscribers.consent import Reason, State
 from tests.sink import Sink
@@ -208,9 +206,6 @@ async def test_a_confirmation_lifts_every_suppression_but_an_editors(world: Worl
 async def test_one_address_asked_for_many_times_at_once_is_one_subscriber_with_one_letter(
     postgres_url: str, tmp_path: Path, empty_database: Path, sink: Sink
 ) -> None:
-    db = Database(postgres_url)
-    await schema.upgrade(db)
-    await db.close()
     async with house_at(tmp_path, empty_database, sink, database_url=postgres_url) as world:
         answers = await asyncio.gather(*[ask(world, "r@example.com") for _ in range(8)])
         assert {answer.status_code for answer in answers} == {200}
