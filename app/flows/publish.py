@@ -113,10 +113,9 @@ async def begin_due(session: AsyncSession, now: datetime) -> None:
             continue
         try:
             async with session.begin_nested():
+                # The issue before its mailing, everywhere: so nobody deadlocks.
                 issue = await store.issue(session, mailing.issue_id)
-                await store.hold(
-                    session, issue
-                )  # the issue before its mailing, everywhere: so nobody deadlocks
+                await store.hold(session, issue)
                 await _begin(session, issue, mailing, now)
         except SQLAlchemyError:
             raise

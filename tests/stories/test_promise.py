@@ -1,10 +1,12 @@
 """What is promised of a mailing: whom it is for, once each, balanced books, and an editor who is obeyed."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.delivery import ledger, mailings
 from app.delivery.models import Delivery, Mailing
@@ -216,6 +218,31 @@ async def test_a_scheduled_mailing_goes_at_its_time_to_those_who_are_readers_the
         world.house.wake.call()
         await world.until(mailing)
     assert recipients(world.sink.mails) == ["between@example.com", "early@example.com"]
+
+
+async def test_a_mailing_that_cannot_start_pauses_and_keeps_no_other_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.reader("r@example.com", "daily", "weekly")
+    moment = (START + timedelta(hours=8)).isoformat()
+    broken, sound = [await world.send(await world.issue(name), at=moment) for name in ("daily", "weekly")]
+    start = mailings.start
+
+    async def fails(session: AsyncSession, mailing_id: int, *when: datetime) -> bool:
+        if mailing_id == broken:
+            raise RuntimeError("a fault of ours")
+        return await start(session, mailing_id, *when)
+
+    monkeypatch.setattr(mailings, "start", fails)
+    world.clock.forward(hours=8, minutes=1)
+    await world.deliver(sound)
+    shown = await world.mailing(broken)
+    assert (shown["state"], shown["problem"]) == ("paused", "it cannot start: RuntimeError")
+    assert recipients(world.sink.mails) == ["r@example.com"]
+    monkeypatch.undo()
+    assert (await act(world, broken, "resume"))["state"] in ("scheduled", "preparing", "sending")
+    await world.deliver(broken)
+    assert recipients(world.sink.mails) == ["r@example.com", "r@example.com"]
 
 
 async def test_a_mailing_that_is_overdue_waits_to_be_told(world: World) -> None:
