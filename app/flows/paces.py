@@ -226,6 +226,6 @@ class Paces:
 
 def _pause(wanted: Allowance, tokens: int) -> float:
     """Return for how many seconds to ask nothing more of a lane that has given so many tokens."""
-    if tokens and wanted.rate is None:
-        return 0.0
-    return max(pace.AHEAD, 1 / wanted.rate if wanted.rate and tokens else 0.0)
+    if not tokens:
+        return pace.AHEAD
+    return max(pace.AHEAD, 1 / wanted.rate) if wanted.rate else 0.0
