@@ -20,6 +20,7 @@ from app.mail.rules import (
 
 __all__ = [
     "AGAINST_THE_ADDRESS",
+    "ENOUGH",
     "REPORT",
     "VAGUE",
     "Action",
@@ -37,6 +38,7 @@ __all__ = [
 
 TABLE = Path(__file__).with_name("verdicts.toml")
 OTHER = "other"
+ENOUGH = "per-connection-limit"  # the meaning that is about a connection, and not about this mail
 VAGUE = frozenset({"refused", "no-reason", "temporary"})  # meanings that give no reason
 LIMIT = 2000  # characters of a reply that are read
 

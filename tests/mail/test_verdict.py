@@ -383,6 +383,29 @@ def test_the_limits_of_providers_are_data() -> None:
     assert verdict.provider("example.org") == Provider("example.org", None, None)
 
 
+@pytest.mark.parametrize(
+    ("meaning", "words"),
+    [
+        (verdict.ENOUGH, "421 too many messages in this connection"),
+        (verdict.ENOUGH, "421 4.7.0 Too many messages per connection"),
+        (verdict.ENOUGH, "452 4.3.2 mail limit per session"),
+        (verdict.ENOUGH, "450 Number of messages exceeds maximum per connection"),
+        (verdict.ENOUGH, "421 Messages per connection limit exceeded"),
+        (verdict.ENOUGH, "421 4.4.5 Limit of 20 messages per session exceeded"),
+        (verdict.ENOUGH, "421 Session message limit reached"),
+        (verdict.ENOUGH, "450 4.7.1 too many emails in this session"),
+        (verdict.ENOUGH, "451 4.7.1 Only 10 messages are allowed per connection"),
+        (verdict.ENOUGH, "421 4.7.0 Max. number of mails per session reached"),
+        ("connections", "421 4.7.0 Too many concurrent SMTP sessions"),
+        ("connections", "450 4.7.1 Too many messages sent, connection refused"),
+        ("rate", "450 too many messages per hour from this session's ip"),
+        ("too-large", "552 exceeds the maximum message size for this session"),
+    ],
+)
+def test_a_limit_of_the_connection_is_none_of_our_pace(meaning: str, words: str) -> None:
+    assert verdict.judge(Reply(int(words[:3]), words[4:]), "rcpt").meaning == meaning
+
+
 # -- the table itself
 
 SOUND = """
