@@ -13,7 +13,6 @@ from app.mail.rules import (
     REPORT,
     Action,
     Case,
-    Provider,
     Table,
     read_table,
 )
@@ -24,11 +23,9 @@ __all__ = [
     "REPORT",
     "VAGUE",
     "Action",
-    "Provider",
     "Verdict",
     "judge",
     "judge_report",
-    "provider",
     "provider_of",
     "read_table",
     "reply_in",
@@ -168,11 +165,6 @@ def _provider_of(host: str) -> str:
             return one.name
     ends = [(len(mx), one.name) for one in known for mx in one.mx if f".{host}".endswith(f".{mx}")]
     return max(ends, default=(0, ""))[1]
-
-
-def provider(name: str) -> Provider:
-    """The limits of a provider; nothing is known of one that the presets do not hold."""
-    return table().providers.get(name) or Provider(name)
 
 
 @cache
