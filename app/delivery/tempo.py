@@ -7,7 +7,7 @@ LEAST = 1 / 60  # mails a second, below which a lane is not slowed
 RISE = 1.1  # times as fast, for each minute without a reply of the kind
 ENOUGH = 3  # replies with one meaning
 WITHIN = timedelta(minutes=10)
-PAUSE, LONGEST = 300, 3600  # seconds
+PAUSE, LONGEST = 900, 7200  # seconds
 PROBING = timedelta(minutes=1)  # for which a lane waits for the mail that tries it
 
 

@@ -175,6 +175,13 @@ def is_about_us(outcome: Refused) -> bool:
     return verdict.judge(outcome.reply, "mail").action not in PACE
 
 
+def is_enough(outcome: Outcome) -> bool:
+    """Tell whether the relay has taken all the mails that it takes on one connection."""
+    if not isinstance(outcome, Refused | Deferred | Unreached) or outcome.reply is None:
+        return False
+    return verdict.judge(outcome.reply, outcome.stage).meaning == verdict.ENOUGH
+
+
 def fault_in(claim: Claim, outcome: Outcome) -> str | None:
     """Return what the relay said where the fault is ours and would meet every reader, else None."""
     if not isinstance(outcome, Refused | Deferred):

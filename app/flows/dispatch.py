@@ -46,8 +46,7 @@ class Dispatch:
     ) -> None:
         self.db, self.composer, self.now = db, composer, now
         self._wake, self._ear = wake, Ear()
-        self.worker_id = 0
-        self.stopping = False
+        self.worker_id, self.stopping = 0, False
         self.sent: Counter[int] = Counter()  # mails recorded as sent, by mailing, since somebody last looked
         apart = [relay for relay in relays if relay.url.lane == "letters"]
         self._paces = Paces(db, [relay.url for relay in relays], now, self._ear.call)
@@ -77,8 +76,7 @@ class Dispatch:
 
     def renew(self) -> bool:
         """Note a heartbeat; after too long a silence what was claimed is not ours any more, and False is returned."""
-        at = loop_time()
-        unbroken, self._beat_at = not self._fenced, at
+        unbroken, self._beat_at = not self._fenced, loop_time()
         if not unbroken:
             self._term += 1
         return unbroken
@@ -189,6 +187,8 @@ class Dispatch:
             outcome = await post.line.hand_over(sender, envelope.recipient, *envelope.pieces)
         except ValueError as error:  # an address or a text that SMTP cannot carry; nothing was sent
             return deliver.failed(job.claim, error, self.now())
+        if await post.gave_up(outcome) and not was_fresh:  # at once on a new one, whose word counts
+            return await self._hand_over(post, job, envelope)
         outcome = self._paces.heard(post.relay.url.name, job.claim, outcome, since)
         if (reason := post.heard(outcome, was_fresh, loop_time())) is not None:
             return deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))

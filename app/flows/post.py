@@ -52,6 +52,13 @@ class Post:
         self.gate.shut(problem, at, fault)
         self.refused = 0 if self.gate.failures else self.refused + 1
 
+    async def gave_up(self, outcome: Outcome) -> bool:
+        """Leave a line whose relay takes no more mails on it; returns whether it did, and so has not tried this one."""
+        if has_enough := deliver.is_enough(outcome):
+            self.in_hand = False
+            await self.hang_up()
+        return has_enough
+
     async def connect(self, patience: Patience) -> None:
         """Open the line, or note why that failed; a worker that stops waits no longer."""
         try:

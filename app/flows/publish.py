@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
-from app.core.db import Database
+from app.core.db import Database, upsert
 from app.core.errors import Conflict, Fault, Invalid
 from app.delivery import ledger, mailings
 from app.delivery.models import Mailing, MailingState, Rendition
@@ -180,13 +180,16 @@ async def _typesetting(session: AsyncSession, mailing: Mailing) -> Typesetting:
 async def _keep(
     session: AsyncSession, composer: Composer, job: Typesetting, made: Sequence[render.Rendition]
 ) -> None:
+    """Keep a mailing's renditions, unless another worker has been faster."""
     edition = await session.get_one(Edition, job.edition.id)
     edition.list_id = composer.list_id(edition)
-    for text, one in zip(job.texts, made, strict=True):
-        await session.merge(
-            Rendition(mailing_id=job.mailing_id, language=text.language, subject=one.subject, html=one.html,
-                      text=one.text)
-        )  # fmt: skip
+    rows = [
+        {"mailing_id": job.mailing_id, "language": text.language, "subject": one.subject, "html": one.html,
+         "text": one.text}
+        for text, one in zip(job.texts, made, strict=True)
+    ]  # fmt: skip
+    insert = upsert(session, Rendition.__table__).values(rows)  # type: ignore[attr-defined]
+    await session.execute(insert.on_conflict_do_nothing())
 
 
 async def enlist_next(

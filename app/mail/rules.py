@@ -54,11 +54,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who runs a group of mailboxes. `connections` at once and mails `per_connection`; None is not known."""
+    """Who runs a group of mailboxes, by the domains of their addresses and by their MX hosts."""
 
     name: str
-    connections: int | None = None
-    per_connection: int | None = None
     domains: tuple[str, ...] = ()
     mx: tuple[str, ...] = ()
 
@@ -117,14 +115,9 @@ def read_table(source: str) -> Table:
 
 
 def _provider(name: str, row: _Row) -> Provider:
-    if set(row) - {"connections", "per_connection", "domains", "mx"}:
-        raise ValueError(
-            f"Provider {name}: it has connections, per_connection, domains and mx, and nothing else."
-        )
-    limits = (row.get("connections"), row.get("per_connection"))
-    if any(limit is not None and (not isinstance(limit, int) or limit < 1) for limit in limits):
-        raise ValueError(f"Provider {name}: a limit is a number above 0.")
-    return Provider(name, *limits, tuple(row.get("domains", ())), tuple(row.get("mx", ())))
+    if set(row) - {"domains", "mx"}:
+        raise ValueError(f"Provider {name}: it has domains and mx, and nothing else.")
+    return Provider(name, tuple(row.get("domains", ())), tuple(row.get("mx", ())))
 
 
 def _spelt_out(row: _Row, words: Mapping[str, str]) -> dict[str, Any]:

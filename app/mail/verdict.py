@@ -13,21 +13,19 @@ from app.mail.rules import (
     REPORT,
     Action,
     Case,
-    Provider,
     Table,
     read_table,
 )
 
 __all__ = [
     "AGAINST_THE_ADDRESS",
+    "ENOUGH",
     "REPORT",
     "VAGUE",
     "Action",
-    "Provider",
     "Verdict",
     "judge",
     "judge_report",
-    "provider",
     "provider_of",
     "read_table",
     "reply_in",
@@ -37,6 +35,7 @@ __all__ = [
 
 TABLE = Path(__file__).with_name("verdicts.toml")
 OTHER = "other"
+ENOUGH = "per-connection-limit"  # the meaning that is about a connection, and not about this mail
 VAGUE = frozenset({"refused", "no-reason", "temporary"})  # meanings that give no reason
 LIMIT = 2000  # characters of a reply that are read
 
@@ -166,11 +165,6 @@ def _provider_of(host: str) -> str:
             return one.name
     ends = [(len(mx), one.name) for one in known for mx in one.mx if f".{host}".endswith(f".{mx}")]
     return max(ends, default=(0, ""))[1]
-
-
-def provider(name: str) -> Provider:
-    """The limits of a provider; nothing is known of one that the presets do not hold."""
-    return table().providers.get(name) or Provider(name)
 
 
 @cache

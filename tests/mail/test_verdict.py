@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.mail import verdict
 from app.mail.outcome import Reply
-from app.mail.verdict import Action, Provider
+from app.mail.verdict import Action
 from tests import needs
 
 REPLIES = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "replies.csv"
@@ -375,12 +375,27 @@ def test_a_provider_is_known_by_its_domains_and_by_its_mx(name: str, hosts: str)
     assert {host: verdict.provider_of(host) for host in hosts.split()} == dict.fromkeys(hosts.split(), name)
 
 
-def test_the_limits_of_providers_are_data() -> None:
-    limits = {name: (one.connections, one.per_connection) for name, one in verdict.table().providers.items()}
-    assert limits["qq"] == (4, 8)
-    assert limits["gmail"] == (5, 50)
-    assert [limits[name][1] for name in ("163", "yahoo", "icloud")] == [7, 20, 5]
-    assert verdict.provider("example.org") == Provider("example.org", None, None)
+@pytest.mark.parametrize(
+    ("meaning", "words"),
+    [
+        (verdict.ENOUGH, "421 too many messages in this connection"),
+        (verdict.ENOUGH, "421 4.7.0 Too many messages per connection"),
+        (verdict.ENOUGH, "452 4.3.2 mail limit per session"),
+        (verdict.ENOUGH, "450 Number of messages exceeds maximum per connection"),
+        (verdict.ENOUGH, "421 Messages per connection limit exceeded"),
+        (verdict.ENOUGH, "421 4.4.5 Limit of 20 messages per session exceeded"),
+        (verdict.ENOUGH, "421 Session message limit reached"),
+        (verdict.ENOUGH, "450 4.7.1 too many emails in this session"),
+        (verdict.ENOUGH, "451 4.7.1 Only 10 messages are allowed per connection"),
+        (verdict.ENOUGH, "421 4.7.0 Max. number of mails per session reached"),
+        ("connections", "421 4.7.0 Too many concurrent SMTP sessions"),
+        ("connections", "450 4.7.1 Too many messages sent, connection refused"),
+        ("rate", "450 too many messages per hour from this session's ip"),
+        ("too-large", "552 exceeds the maximum message size for this session"),
+    ],
+)
+def test_a_limit_of_the_connection_is_none_of_our_pace(meaning: str, words: str) -> None:
+    assert verdict.judge(Reply(int(words[:3]), words[4:]), "rcpt").meaning == meaning
 
 
 # -- the table itself
@@ -428,6 +443,14 @@ action = "fail-message"
 def test_a_table_that_is_not_sound_is_refused_and_the_rule_is_named(row: str, fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         verdict.read_table(SOUND.replace("{}", row, 1))
+
+
+@pytest.mark.parametrize("limit", ["connections = 4", "per_connection = 8"])
+def test_a_provider_s_limit_which_only_its_relay_could_keep_is_refused(limit: str) -> None:
+    with pytest.raises(ValueError, match="Provider qq: it has domains and mx, and nothing else"):
+        verdict.read_table(
+            SOUND.replace("{}", 'meaning = "no"\naction = "retry"').replace("[words]", f"{limit}\n[words]")
+        )
 
 
 def test_a_table_needs_an_end() -> None:

@@ -51,7 +51,7 @@ async def to_the_end(world: World, mailing_id: int) -> None:
     async with asyncio.timeout(60):
         while (shown := await world.mailing(mailing_id))["state"] != "finished":
             if not shown["in_flight"] and (await lanes(world) or not await due_now(world, mailing_id)):
-                world.clock.forward(minutes=6)
+                world.clock.forward(minutes=16)
                 world.house.wake.call()
             await asyncio.sleep(0.1)
 
@@ -115,7 +115,7 @@ async def test_a_pause_ends_with_one_mail_and_doubles_when_that_is_refused_too(w
     mailing = await world.send(await world.issue())
     async with world.working():
         await until(world, lambda told: told.get("yahoo", {}).get("state") == "paused")
-        for minutes in (6, 11):
+        for minutes in (16, 31):
             world.sink.commands.clear()
             before = (await lanes(world))["yahoo"]["until"]
             world.clock.forward(minutes=minutes)
@@ -127,7 +127,7 @@ async def test_a_pause_ends_with_one_mail_and_doubles_when_that_is_refused_too(w
             assert world.sink.verbs().count("RCPT") == 1
         world.sink.script = None
         world.sink.commands.clear()
-        world.clock.forward(minutes=21)
+        world.clock.forward(minutes=61)
         world.house.wake.call()
         await until(world, lambda told: told.get("yahoo", {}).get("state") == "slowed")
         assert (await lanes(world))["yahoo"]["rate"] > 0
@@ -189,8 +189,8 @@ async def test_two_workers_share_one_lane(
                 await asyncio.sleep(0.02)
         await asyncio.sleep(1.5)  # both have looked by now
         sink.commands.clear()
-        world.clock.forward(minutes=6)
-        await until(world, lambda told: told["qq"]["state"] == "paused" and "T00:1" in told["qq"]["until"])
+        world.clock.forward(minutes=16)
+        await until(world, lambda told: told["qq"]["state"] == "paused" and "T00:4" in told["qq"]["until"])
         await asyncio.sleep(1.5)
         assert sink.verbs().count("RCPT") == 1
         sink.script = None
