@@ -39,7 +39,7 @@ coverage: ready-for-test ## how much of app/ the tests reach (90 % at least; cou
 gallery: ready-for-test ## take the pictures of docs/gallery: every mail and page (needs Chromium)
 	@$(BIN)/python -m tests.gallery $(ARGS)
 
-bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, rendering, imports, api, signups, sending, distance, subscribe, memory, million)
+bench: ready-for-test ## how fast it is here (ARGS="sending" measures one of startup, rendering, imports, api, signups, sending, distance, pace, subscribe, memory, million)
 	@$(BIN)/python -m bench $(ARGS)
 
 chaos: ready-for-test ## every fault that must lose nobody, with a table (ARGS="F3 F11 --seed 7"; takes an hour or so)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from bench.distance import distance
 from bench.memory import memory
 from bench.million import million
+from bench.pace import pace
 from bench.programs import api, imports, startup
 from bench.rendering import rendering
 from bench.sending import sending
@@ -23,6 +24,7 @@ MEASURES: dict[str, Measure] = {
     "signups": signups,
     "sending": sending,
     "distance": distance,
+    "pace": pace,
     "subscribe": subscribe,
     "memory": memory,
     "million": million,

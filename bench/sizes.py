@@ -17,6 +17,7 @@ class Sizes:
     mails: int = 20_000  # of one mailing of `sending`, and of smtp-source beside it
     distant: int = 2_000  # mails of one mailing of `distance`
     distant_connections: int = 10
+    paced: int = 6_000  # mails of one mailing of `pace`
     few: int = 10_000  # recipients that `memory` compares with the many
     many: int = 1_000_000  # recipients in `memory` and `million`
     watched: int = 20_000  # mails that `memory` waits for
@@ -26,8 +27,8 @@ class Sizes:
 
 
 QUICK = Sizes(
-    rounds=2, rows=2_000, calling=0.5, signups=200, mails=1_000, distant=200, few=500, many=5_000, watched=500,
-    edge=1_000, busy=2_000, asks=40.0,
+    rounds=2, rows=2_000, calling=0.5, signups=200, mails=1_000, distant=200, paced=1_000, few=500, many=5_000,
+    watched=500, edge=1_000, busy=2_000, asks=40.0,
 )  # fmt: skip
 
 
