@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -26,18 +25,16 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import SQLModel
 
-from app.core.errors import Unavailable
+from app.core.bench import Bench
 from app.core.outage import told_plainly
 from app.core.stories import Story, end_of
 
 Found = TypeVar("Found")
 Given = ParamSpec("Given")
-Step = Callable[[Connection], Any]
 
 NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -51,6 +48,7 @@ metadata: MetaData = SQLModel.metadata
 
 # A process that freezes in mid-transaction must not stop the others for long (milliseconds; PostgreSQL only).
 LIMITS = "-c lock_timeout=10000 -c statement_timeout=120000 -c idle_in_transaction_session_timeout=15000"
+POSTGRESQL = {"options": LIMITS, "tcp_user_timeout": 30_000, "connect_timeout": 10}
 PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000", "foreign_keys=ON")
 
 
@@ -79,7 +77,7 @@ def stored(moment: datetime) -> str:
 
 
 class Database:
-    """One database and the ways to it: to change, to look, and on SQLite, where a session is slow, to work fast."""
+    """One database and the ways to it: to change, to look, and to work fast, where a session would be slow."""
 
     def __init__(self, url: str) -> None:
         """Take `sqlite:///path` or `postgresql://…`; nothing is opened yet."""
@@ -88,8 +86,7 @@ class Database:
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
         self._writer = asyncio.Lock() if self.is_sqlite else None
-        self._bench = _Bench(url) if self.is_sqlite else None
-        self._steps: list[tuple[Step, asyncio.Future[Any]]] = []
+        self._bench = Bench(_bench_engine(url))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -114,16 +111,14 @@ class Database:
     async def work(self, step: Callable[[Connection], Found]) -> Found:
         """Run a step of several statements in one transaction and return what it returned.
 
-        On SQLite the step runs in a thread of its own: as a session it would change threads at every statement.
-        Raises Unavailable as `transaction` does; one who is cancelled here leaves when the step has ended.
+        The step runs in a thread of its own, one after the other: a session changes threads at every statement on
+        SQLite, and waits for its turn on the loop at every answer of PostgreSQL. Raises Unavailable as
+        `transaction` does; one who is cancelled here leaves when the step has ended.
         """
-        if self._writer is None or self._bench is None:
-            with told_plainly():
-                async with self.engine.begin() as connection:
-                    return await connection.run_sync(step)
+        if self._writer is None:
+            return await self._bench.run(step)
         async with self._writer:
-            with told_plainly():
-                return await self._bench.run(step)
+            return await self._bench.run(step)
 
     async def perform(self, story: Story[Found]) -> Found:
         """Run what is written for a session; on SQLite where `work` does, so it waits for nothing but its session."""
@@ -133,18 +128,18 @@ class Database:
             return await story(session)
 
     async def together(self, step: Callable[[Connection], Found]) -> Found:
-        """Run a step as `work` does; on SQLite those that come at once share a commit, and each is undone alone.
+        """Run a step in a transaction; on SQLite those that come at once share a commit, and each is undone alone.
 
         Who is cancelled here may have done it all the same.
         """
-        if self._writer is None or self._bench is None:
-            return await self.work(step)
-        told: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        self._steps.append((step, told))
+        if self._writer is None:
+            with told_plainly():
+                async with self.engine.begin() as connection:
+                    return await connection.run_sync(step)
+        told: asyncio.Future[Found] = self._bench.put(step)
         async with self._writer:
             if not told.done():  # else somebody before us took it along
-                those, self._steps = self._steps, []
-                await _done_together(self._bench, those)
+                await self._bench.run_together()
         return await told
 
     @asynccontextmanager
@@ -156,62 +151,7 @@ class Database:
     async def close(self) -> None:
         """Give every connection back."""
         await self.engine.dispose()
-        if self._bench is not None:
-            self._bench.close()
-
-
-class _Bench:
-    """The one thread in which steps of work are done on an SQLite file, with a connection of its own."""
-
-    def __init__(self, url: str) -> None:
-        engine = create_engine(make_url(url), json_serializer=_json, hide_parameters=True)
-        self._engine = _prepared(engine, _begin_writing)
-        self._thread = ThreadPoolExecutor(1, "database")
-
-    async def run(self, step: Callable[[Connection], Found]) -> Found:
-        done = asyncio.get_running_loop().run_in_executor(self._thread, self._run, step)
-        try:
-            return await asyncio.shield(done)
-        except asyncio.CancelledError:
-            await asyncio.wait([done])  # a step cannot be broken off, and nobody else may write meanwhile
-            raise
-
-    def _run(self, step: Callable[[Connection], Found]) -> Found:
-        with self._engine.begin() as connection:
-            return step(connection)
-
-    def close(self) -> None:
-        self._thread.shutdown()
-        self._engine.dispose()
-
-
-async def _done_together(bench: _Bench, steps: list[tuple[Step, asyncio.Future[Any]]]) -> None:
-    """Run steps in one transaction, and give each what it returned or raised."""
-    try:
-        with told_plainly():
-            ends = await bench.run(lambda connection: [_end_of(connection, step) for step, _ in steps])
-    except BaseException as error:
-        lost = error if isinstance(error, Exception) else Unavailable("The program ends; try again.")
-        ends = [lost] * len(steps)
-        if lost is not error:
-            raise
-    finally:
-        for (_, told), end in zip(steps, ends, strict=True):
-            told.set_exception(end) if isinstance(end, Exception) else told.set_result(end)
-
-
-def _end_of(connection: Connection, step: Step) -> Any:
-    """Run a step in a savepoint; return what it returned or raised, and raise when the transaction is lost."""
-    connection.exec_driver_sql("SAVEPOINT step")
-    try:
-        return step(connection)
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception as error:
-        connection.exec_driver_sql("ROLLBACK TO step")
-        return error
-    finally:
-        connection.exec_driver_sql("RELEASE step")
+        self._bench.close()
 
 
 def _engine(url: str) -> AsyncEngine:
@@ -228,9 +168,18 @@ def _engine(url: str) -> AsyncEngine:
     return create_async_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_pre_ping=True,
-        connect_args={"options": LIMITS, "tcp_user_timeout": 30_000},
+        connect_args=POSTGRESQL,
         json_serializer=_json,
         hide_parameters=True,
+    )
+
+
+def _bench_engine(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _prepared(create_engine(parsed, json_serializer=_json, hide_parameters=True), _begin_writing)
+    return create_engine(
+        parsed.set(drivername="postgresql+psycopg"), connect_args=POSTGRESQL, hide_parameters=True
     )
 
 

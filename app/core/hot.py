@@ -1,24 +1,24 @@
 """A statement that every mail waits for: compiled once for each database, then handed to its driver as text."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
+    ARRAY,
     BigInteger,
     BindParameter,
+    ColumnElement,
     Connection,
     Executable,
-    Row,
-    Select,
     Text,
     bindparam,
-    cast,
     func,
     select,
 )
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
 from app.core.db import is_postgresql, stored
@@ -27,25 +27,33 @@ from app.core.db import is_postgresql, stored
 class Hot:
     """A statement of which only the parameters change; SQLAlchemy's own way costs as much again as the database.
 
-    `make` is told whether it is for PostgreSQL; its parameters are made by `given` and `listed`.
+    `make` is told whether it is for PostgreSQL; its parameters are made by `given` and `among`.
     """
 
     def __init__(self, make: Callable[[bool], Executable]) -> None:
         self._make = make
         self._texts: dict[str, tuple[str, Sequence[str] | None, Mapping[str, Any]]] = {}
 
-    def run(self, connection: Connection, /, **values: Any) -> Sequence[Row[Any]]:
+    def run(self, connection: Connection, /, **values: Any) -> list[tuple[Any, ...]]:
         """Execute it and return its rows, none where it returns none; instants and lists may be among the values."""
         text, order, fixed = self._text(connection)
-        is_text = connection.dialect.name == "sqlite"  # how it keeps an instant
-        for name, value in values.items():
-            if isinstance(value, list):
-                values[name] = json.dumps(value)
-            elif is_text and isinstance(value, datetime):
-                values[name] = stored(value)
-        values = {**fixed, **values}
-        result = connection.exec_driver_sql(text, tuple(values[name] for name in order) if order else values)
-        return result.all() if result.returns_rows else ()
+        with _told(connection, text) as cursor:
+            cursor.execute(text, _ordered(order, {**fixed, **_kept(connection, values)}))
+            return cursor.fetchall() if cursor.description else []
+
+    def each(self, connection: Connection, many: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Execute it for each of many, and return how many rows each has changed; psycopg sends all at once."""
+        text, order, fixed = self._text(connection)
+        given = [_ordered(order, {**fixed, **_kept(connection, dict(values))}) for values in many]
+        with _told(connection, text) as cursor:
+            if hasattr(cursor, "results"):  # psycopg's own
+                cursor.executemany(text, given, returning=True)
+                return [cursor.rowcount for _ in cursor.results()]
+            counts: list[int] = []
+            for values in given:
+                cursor.execute(text, values)
+                counts.append(cursor.rowcount)
+            return counts
 
     def _text(self, connection: Connection) -> tuple[str, Sequence[str] | None, Mapping[str, Any]]:
         dialect = connection.dialect
@@ -54,6 +62,32 @@ class Hot:
             compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
             self._texts[dialect.name] = (str(compiled), compiled.positiontup, compiled.params)
         return self._texts[dialect.name]
+
+
+@contextmanager
+def _told(connection: Connection, text: str) -> Iterator[Any]:
+    """Give a cursor of the driver; what it raises is raised as SQLAlchemy would."""
+    driver: Any = connection.dialect.dbapi
+    try:
+        yield connection.connection.cursor()
+    except driver.Error as error:
+        raise DBAPIError.instance(text, None, error, driver.Error, hide_parameters=True) from error
+
+
+def _kept(connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
+    """Return values as the database takes them."""
+    if connection.dialect.name != "sqlite":
+        return values
+    for name, value in values.items():
+        if isinstance(value, list):
+            values[name] = json.dumps(value)
+        elif isinstance(value, datetime):
+            values[name] = stored(value)
+    return values
+
+
+def _ordered(order: Sequence[str] | None, values: Mapping[str, Any]) -> Any:
+    return tuple(map(values.__getitem__, order)) if order else values
 
 
 def instant(value: datetime | str | None) -> datetime | None:
@@ -67,9 +101,8 @@ def given(name: str, kind: TypeEngine[Any]) -> BindParameter[Any]:
     return bindparam(name, None, type_=kind)
 
 
-def listed(name: str, is_postgresql: bool) -> Select[int]:
-    """Return a parameter that is many integers, written as a JSON array: what `IN` is followed by."""
-    many = given(name, Text())
+def among(column: ColumnElement[Any], name: str, is_postgresql: bool) -> ColumnElement[bool]:
+    """Return whether a column is one of many integers, which are one parameter: a list."""
     if is_postgresql:
-        return select(func.json_array_elements_text(cast(many, JSON)).column_valued("given").cast(BigInteger))
-    return select(func.json_each(many).table_valued("value", name="given").c.value)
+        return column == func.any(given(name, ARRAY(BigInteger)))
+    return column.in_(select(func.json_each(given(name, Text())).table_valued("value", name="given").c.value))

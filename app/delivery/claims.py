@@ -5,35 +5,27 @@ They are steps of `Database.work`: this is what every mail waits for, so stateme
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
 from sqlalchemy import (
-    TIMESTAMP,
     ColumnElement,
     Connection,
     Integer,
-    Row,
     Select,
     Table,
-    Text,
     Update,
     bindparam,
     exists,
-    func,
     select,
     tuple_,
     update,
 )
-from sqlalchemy import cast as as_type
-from sqlalchemy.dialects.postgresql import JSON
-from sqlalchemy.sql.dml import ReturningUpdate
 
-from app.core.db import stored
-from app.core.hot import Hot, given, instant, listed
+from app.core.hot import Hot, given, instant
 from app.delivery import books, timing
 from app.delivery.models import UNDER_WAY, Delivery, Letter, Mailing, State, is_in_flight, is_waiting
 
@@ -101,28 +93,26 @@ def claim(
     rows = DUE.run(connection, mailing=mailing_id, provider=provider, limit=limit, now=now)
     if not rows:
         return []
+    who = {row[0]: row[1:] for row in addressees.run(connection, who=[row[1] for row in rows], now=now)}
     moves: books.Moves = Counter()
-    those = [row.subscriber_id for row in rows]
-    known = {row.subscriber_id: row for row in addressees.run(connection, who=those, now=now)}
-    by_state: dict[State, list[Row[*tuple[Any, ...]]]] = {}
-    for row in rows:
-        standing = known[row.subscriber_id].standing if row.subscriber_id in known else "erased"
+    taken: list[Claim] = []
+    for issue_id, subscriber_id, was, attempts, slot in sorted(rows):
+        key, nobody = (issue_id, subscriber_id), ("", "", "erased")
+        address, language, standing = who.get(subscriber_id, nobody)
         state = STANDINGS.get(standing, State.WITHDRAWN)
-        moves[mailing_id, State(row.state), state] += 1
-        by_state.setdefault(state, []).append(row)
-    for state, group in by_state.items():
-        which = {"issue": group[0].issue_id, "who": [row.subscriber_id for row in group]}
+        moves[mailing_id, State(was), state] += 1
         if state == State.IN_FLIGHT:
-            TAKE.run(connection, worker=worker_id, **which)
+            its = (key, mailing_id, subscriber_id, address, language, attempts + 1)
+            taken.append(Claim(*its, slot=instant(slot), provider=provider))
         else:
-            SETTLE_UNSENT.run(connection, state=state, now=now, **which)
+            SETTLE_UNSENT.each(connection, [_names(key) | {"state": state, "now": now}])
+    TAKE.each(connection, (_names(one.key) | {"worker": worker_id} for one in taken))
     books.count(connection, worker_id, moves)
-    taken = [(row, known[row.subscriber_id]) for row in by_state.get(State.IN_FLIGHT, [])]
-    return [
-        Claim(row[:2], mailing_id, row[1], who.address, who.language, row.attempts + 1, slot=instant(row.slot),
-              provider=provider)
-        for row, who in taken
-    ]  # fmt: skip
+    return taken
+
+
+def _names(key: Key) -> dict[str, int]:
+    return {"issue": key[0], "who": key[1]}
 
 
 def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
@@ -146,22 +136,25 @@ def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
     )
 
 
-def _take(is_postgresql: bool) -> Update:
+def _take(is_postgresql: bool) -> Update:  # noqa: ARG001
     taken = {"worker_id": given("worker", delivery.c.worker_id.type), "attempts": delivery.c.attempts + 1}
-    return _those(is_postgresql).values(state=State.IN_FLIGHT, **taken)
+    return _one().values(state=State.IN_FLIGHT, **taken)
 
 
-def _settle_unsent(is_postgresql: bool) -> Update:
+def _settle_unsent(is_postgresql: bool) -> Update:  # noqa: ARG001
     settled = {
         "state": given("state", delivery.c.state.type),
         "done_at": given("now", delivery.c.done_at.type),
     }
-    return _those(is_postgresql).values(reason="not due to this reader any more", **settled)
+    return _one().values(reason="not due to this reader any more", **settled)
 
 
-def _those(is_postgresql: bool) -> Update:
-    who = delivery.c.subscriber_id.in_(listed("who", is_postgresql))
-    return update(delivery).where(delivery.c.issue_id == given("issue", delivery.c.issue_id.type), who)
+def _one() -> Update:
+    """Return an update of one row by its key: of many rows PostgreSQL's plan is bad while it has no statistics."""
+    c = delivery.c
+    return update(delivery).where(
+        c.issue_id == given("issue", c.issue_id.type), c.subscriber_id == given("who", c.subscriber_id.type)
+    )
 
 
 DUE, TAKE, SETTLE_UNSENT = Hot(_due), Hot(_take), Hot(_settle_unsent)
@@ -206,56 +199,56 @@ def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlem
     """Record what became of a worker's claims; `sent` is recorded whoever holds the claim by now."""
     moves: books.Moves = Counter()
     for table in (delivery, letter):
-        those = {one.claim.key: one for one in settlements if one.claim.table is table}
+        those = sorted((one for one in settlements if one.claim.table is table), key=_key)
         if not those:
             continue
         holding, whoever = RECORDING[table.name]
-        rows = holding.run(connection, rows=_rows(those.values()), worker=worker_id)
-        recorded = [(tuple(row), State.IN_FLIGHT) for row in rows]
-        lost = those.keys() - {key for key, _ in recorded}
-        if late := [those[key] for key in lost if those[key].state == State.SENT]:
+        held = holding.each(connection, (_row(one, table) | {"worker": worker_id} for one in those))
+        late = [one for one, many in zip(those, held, strict=True) if not many and one.state == State.SENT]
+        was = dict.fromkeys(
+            (one.claim.key for one, many in zip(those, held, strict=True) if many), State.IN_FLIGHT
+        )
+        if late:
             keys = {"keys": [one.claim.key for one in late]}
-            recorded += [
-                (tuple(row[:-1]), State(row[-1])) for row in connection.execute(_standing(table), keys)
-            ]
-            whoever.run(connection, rows=_rows(late))
-        for key, was in recorded:
-            if (number := those[key].claim.mailing_id) is not None:
-                moves[number, was, those[key].state] += 1
+            was |= {tuple(row[:-1]): State(row[-1]) for row in connection.execute(_standing(table), keys)}
+            whoever.each(connection, (_row(one, table) for one in late))
+        for one in those:
+            if one.claim.key in was and (number := one.claim.mailing_id) is not None:
+                moves[number, was[one.claim.key], one.state] += 1
     books.count(connection, worker_id, moves)
 
 
 RECORDED = ("state", "due_at", "done_at", "reason", "relay", "relay_id", "code", "reply", "attempts")
 
 
-def _rows(settlements: Iterable[Settlement]) -> list[tuple[Any, ...]]:
-    """Return outcomes as the statement that records them takes them, in the order of their keys."""
-    return sorted(
-        (
-            *one.claim.key, one.state, stored(one.due_at), stored(one.done_at), one.reason,
-            one.relay, one.relay_id, one.code, one.reply, one.attempts,
-        )
-        for one in settlements
-    )  # fmt: skip
+def _key(one: Settlement) -> Key:
+    return one.claim.key
 
 
-def _recording(table: Table, is_postgresql: bool) -> Update:
-    """Return what records outcomes in the rows that they are of."""
-    new = _given(table, is_postgresql)
-    these = update(table).where(*(column == new[column.name] for column in table.primary_key))
-    return these.values({name: new[name] for name in RECORDED})
+def _row(one: Settlement, table: Table) -> dict[str, Any]:
+    """Return an outcome as the statement that records it takes it."""
+    key = {
+        f"its_{column.name}": value for column, value in zip(table.primary_key, one.claim.key, strict=True)
+    }
+    return key | {name: getattr(one, name) for name in RECORDED}
 
 
-def _recording_held(table: Table, is_postgresql: bool) -> ReturningUpdate[*tuple[Any, ...]]:
-    """Return what records outcomes where the worker holds the claim, and tells the keys."""
-    holder = table.c.worker_id == given("worker", table.c.worker_id.type)
-    recording = _recording(table, is_postgresql).where(is_in_flight(table), holder)
-    return recording.returning(*table.primary_key)
+def _recording(table: Table) -> Update:
+    """Return what records an outcome in its row."""
+    its = (column == given(f"its_{column.name}", column.type) for column in table.primary_key)
+    return update(table).where(*its).values({name: given(name, table.c[name].type) for name in RECORDED})
 
 
-def _recording_sent(table: Table, is_postgresql: bool) -> Update:
-    """Return what records outcomes whoever holds the claim."""
-    return _recording(table, is_postgresql).where(_not_sent(table))
+def _recording_held(table: Table, is_postgresql: bool) -> Update:  # noqa: ARG001
+    """Return what records an outcome where the worker holds the claim."""
+    return _recording(table).where(
+        is_in_flight(table), table.c.worker_id == given("worker", table.c.worker_id.type)
+    )
+
+
+def _recording_sent(table: Table, is_postgresql: bool) -> Update:  # noqa: ARG001
+    """Return what records an outcome whoever holds the claim."""
+    return _recording(table).where(_not_sent(table))
 
 
 @cache
@@ -268,26 +261,6 @@ def _standing(table: Table) -> Select[*tuple[Any, ...]]:
 
 def _not_sent(table: Table) -> ColumnElement[bool]:
     return table.c.state != State.SENT
-
-
-def _given(table: Table, is_postgresql: bool) -> dict[str, ColumnElement[Any]]:
-    """Return the columns of the JSON that `_rows` makes, as this database unpacks it."""
-    names = [*(column.name for column in table.primary_key), *RECORDED]
-    many = given("rows", Text())
-    if not is_postgresql:
-        row = func.json_each(many).table_valued("value", name="given").c.value
-        return {
-            name: func.json_extract(row, f"$[{at}]", type_=table.c[name].type)
-            for at, name in enumerate(names)
-        }
-    row = func.json_array_elements(as_type(many, JSON)).table_valued("value", name="given").c.value
-    texts: dict[str, ColumnElement[Any]] = {
-        name: func.json_extract_path_text(row, str(at)) for at, name in enumerate(names)
-    }
-    new: dict[str, ColumnElement[Any]] = {name: as_type(texts[name], table.c[name].type) for name in names}
-    for name in ("due_at", "done_at"):
-        new[name] = func.timezone("UTC", as_type(texts[name], TIMESTAMP()))
-    return new
 
 
 RECORDING = {

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
 from app.core.db import UTCDateTime
-from app.core.hot import Hot, given, listed
+from app.core.hot import Hot, among, given
 from app.subscribers import domains
 from app.subscribers.consent import State
 from app.subscribers.hours import Hours
@@ -87,7 +87,7 @@ def _by_hour(wanted: Hours) -> dict[int, list[str]]:
 def addressees(edition_id: int) -> Hot:
     """Select (subscriber_id, address, language, standing): is what a reader was owed still due to them?
 
-    Made once for each edition; its parameters are `who`, a JSON array of the ids to look at, and `now`.
+    Made once for each edition; its parameters are `who`, a list of the ids to look at, and `now`.
     """
     return Hot(partial(_addressees, edition_id))
 
@@ -110,7 +110,7 @@ def _addressees(edition_id: int, is_postgresql: bool) -> Select[int, str, str, s
             standing.label("standing"),
         )
         .outerjoin(Subscription, chosen)
-        .where(_id.in_(listed("who", is_postgresql)))
+        .where(among(_id, "who", is_postgresql))
     )
 
 

@@ -30,7 +30,7 @@ async def standing(world: World, edition: int, moment: datetime | None = None) -
         everybody = list((await session.scalars(select(col(Subscriber.id)))).all())
         who = audience.addressees(edition)
         rows = await run(session, who.run, who=everybody, now=moment or world.clock())
-        return {row.subscriber_id: row.standing for row in rows}
+        return {row[0]: row[-1] for row in rows}
 
 
 async def put(world: World, reader: int, **values: object) -> None:
