@@ -8,6 +8,7 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
+from app.core.db import upsert
 from app.core.errors import Misconfigured, NotFound
 from app.subscribers.consent import Reason
 from app.subscribers.models import Suppression, SuppressionKey
@@ -19,7 +20,9 @@ REFUSAL = timedelta(days=90)  # how long “it was not me” keeps an address fr
 async def check_key(session: AsyncSession, key: str) -> None:
     """Keep the key's fingerprint at the first start; raise Misconfigured when a later start brings another key."""
     if not await recognise_key(session, key):
-        session.add(SuppressionKey(fingerprint=_fingerprint(key)))
+        first = upsert(session, SuppressionKey.__table__).values(id=1, fingerprint=_fingerprint(key))  # type: ignore[attr-defined]
+        await session.execute(first.on_conflict_do_nothing())  # of programs that start at once one is first
+        await recognise_key(session, key)
 
 
 async def recognise_key(session: AsyncSession, key: str) -> bool:
