@@ -58,9 +58,9 @@ class Bench:
                 told.set_exception(end) if isinstance(end, Exception) else told.set_result(end)
 
     def close(self) -> None:
-        """Give the connection back."""
-        self._thread.submit(self._let_go)
+        """Give the connection back; once more does no harm."""
         self._thread.shutdown()
+        self._let_go()
         self._engine.dispose()
 
     def _run(self, step: Callable[[Connection], Found]) -> Found:
