@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -24,6 +25,7 @@ class Bench:
         self._engine = engine
         self._thread = ThreadPoolExecutor(1, "database")
         self._connection: Connection | None = None
+        self._wire: socket.socket | None = None  # to a server; a file has none
         self._steps: list[tuple[Step, asyncio.Future[Any]]] = []
 
     async def run(self, step: Callable[[Connection], Found]) -> Found:
@@ -33,7 +35,7 @@ class Bench:
             try:
                 return await asyncio.shield(done)
             except asyncio.CancelledError:
-                self._break_off()
+                self._hang_up()
                 await asyncio.wait([done])
                 raise
 
@@ -66,6 +68,7 @@ class Bench:
     def _run(self, step: Callable[[Connection], Found]) -> Found:
         if self._connection is None:
             self._connection = self._engine.connect()
+            self._wire = _wire(self._connection)
         try:
             with self._connection.begin():
                 return step(self._connection)
@@ -78,13 +81,20 @@ class Bench:
             lost, self._connection = self._connection, None
             lost.invalidate()
             lost.close()
+        if self._wire is not None:
+            self._wire.close()
 
-    def _break_off(self) -> None:
-        """Hang up on a server that may never answer; a step on a file comes to its end by itself."""
-        driver: Any = self._connection and self._connection.connection.driver_connection
-        if hasattr(driver, "fileno"):
-            with socket.socket(fileno=os.dup(driver.fileno())) as same:
-                same.shutdown(socket.SHUT_RDWR)
+    def _hang_up(self) -> None:
+        """Wait no longer for a server that may never answer; a step on a file comes to its end by itself."""
+        if self._wire is not None:
+            with suppress(OSError):  # it is gone already
+                self._wire.shutdown(socket.SHUT_RDWR)
+
+
+def _wire(connection: Connection) -> socket.socket | None:
+    """Return a second handle on a connection's socket, which another thread may use."""
+    driver: Any = connection.connection.driver_connection
+    return socket.socket(fileno=os.dup(driver.fileno())) if hasattr(driver, "fileno") else None
 
 
 def _end_of(connection: Connection, step: Step) -> Any:

@@ -82,11 +82,11 @@ class Database:
     def __init__(self, url: str) -> None:
         """Take `sqlite:///path` or `postgresql://…`; nothing is opened yet."""
         self.url = url
-        self.engine = _engine(url)
+        self.engine, its_twin = _engines(url)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
         self._writer = asyncio.Lock() if self.is_sqlite else None
-        self._bench = Bench(_bench_engine(url))
+        self._bench = Bench(its_twin)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -154,33 +154,16 @@ class Database:
         self._bench.close()
 
 
-def _engine(url: str) -> AsyncEngine:
-    parsed = make_url(url)
+def _engines(url: str) -> tuple[AsyncEngine, Engine]:
+    """Return what makes the sessions, and what makes the connection of the bench: the same, but for who waits."""
+    parsed, shared = make_url(url), {"json_serializer": _json, "hide_parameters": True}
     if parsed.get_backend_name() == "sqlite":
-        engine = create_async_engine(
-            parsed.set(drivername="sqlite+aiosqlite"),
-            connect_args={"timeout": 10},
-            json_serializer=_json,
-            hide_parameters=True,
-        )
-        _prepared(engine.sync_engine, _begin_sqlite)
-        return engine
-    return create_async_engine(
-        parsed.set(drivername="postgresql+psycopg"),
-        pool_pre_ping=True,
-        connect_args=POSTGRESQL,
-        json_serializer=_json,
-        hide_parameters=True,
-    )
-
-
-def _bench_engine(url: str) -> Engine:
-    parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite":
-        return _prepared(create_engine(parsed, json_serializer=_json, hide_parameters=True), _begin_writing)
-    return create_engine(
-        parsed.set(drivername="postgresql+psycopg"), connect_args=POSTGRESQL, hide_parameters=True
-    )
+        url_of_sessions = parsed.set(drivername="sqlite+aiosqlite")
+        sessions = create_async_engine(url_of_sessions, connect_args={"timeout": 10}, **shared)
+        _prepared(sessions.sync_engine, _begin_sqlite)
+        return sessions, _prepared(create_engine(parsed, **shared), _begin_writing)
+    parsed, shared = parsed.set(drivername="postgresql+psycopg"), shared | {"connect_args": POSTGRESQL}
+    return create_async_engine(parsed, pool_pre_ping=True, **shared), create_engine(parsed, **shared)
 
 
 def _prepared(engine: Engine, begin: Callable[[Any], None]) -> Engine:
