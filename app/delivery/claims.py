@@ -95,7 +95,7 @@ def claim(
         return []
     who = {row[0]: row[1:] for row in addressees.run(connection, who=[row[1] for row in rows], now=now)}
     moves: books.Moves = Counter()
-    taken: list[Claim] = []
+    taken, unsent = list[Claim](), list[dict[str, Any]]()
     for issue_id, subscriber_id, was, attempts, slot in sorted(rows):
         key, nobody = (issue_id, subscriber_id), ("", "", "erased")
         address, language, standing = who.get(subscriber_id, nobody)
@@ -105,14 +105,11 @@ def claim(
             its = (key, mailing_id, subscriber_id, address, language, attempts + 1)
             taken.append(Claim(*its, slot=instant(slot), provider=provider))
         else:
-            SETTLE_UNSENT.each(connection, [_names(key) | {"state": state, "now": now}])
-    TAKE.each(connection, (_names(one.key) | {"worker": worker_id} for one in taken))
+            unsent.append(_named(key) | {"state": state, "now": now})
+    SETTLE_UNSENT.each(connection, unsent)
+    TAKE.each(connection, (_named(one.key) | {"worker": worker_id} for one in taken))
     books.count(connection, worker_id, moves)
     return taken
-
-
-def _names(key: Key) -> dict[str, int]:
-    return {"issue": key[0], "who": key[1]}
 
 
 def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
@@ -136,25 +133,30 @@ def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
     )
 
 
-def _take(is_postgresql: bool) -> Update:  # noqa: ARG001
+def _take(_: bool) -> Update:
     taken = {"worker_id": given("worker", delivery.c.worker_id.type), "attempts": delivery.c.attempts + 1}
-    return _one().values(state=State.IN_FLIGHT, **taken)
+    return _its_row(delivery).values(state=State.IN_FLIGHT, **taken)
 
 
-def _settle_unsent(is_postgresql: bool) -> Update:  # noqa: ARG001
+def _settle_unsent(_: bool) -> Update:
     settled = {
         "state": given("state", delivery.c.state.type),
         "done_at": given("now", delivery.c.done_at.type),
     }
-    return _one().values(reason="not due to this reader any more", **settled)
+    return _its_row(delivery).values(reason="not due to this reader any more", **settled)
 
 
-def _one() -> Update:
+ITS = ("its_0", "its_1")  # what the parts of a key are called as parameters
+
+
+def _its_row(table: Table) -> Update:
     """Return an update of one row by its key: of many rows PostgreSQL's plan is bad while it has no statistics."""
-    c = delivery.c
-    return update(delivery).where(
-        c.issue_id == given("issue", c.issue_id.type), c.subscriber_id == given("who", c.subscriber_id.type)
-    )
+    parts = zip(table.primary_key, ITS, strict=False)
+    return update(table).where(*(column == given(name, column.type) for column, name in parts))
+
+
+def _named(key: Key) -> dict[str, Any]:
+    return dict(zip(ITS, key, strict=False))
 
 
 DUE, TAKE, SETTLE_UNSENT = Hot(_due), Hot(_take), Hot(_settle_unsent)
@@ -203,15 +205,13 @@ def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlem
         if not those:
             continue
         holding, whoever = RECORDING[table.name]
-        held = holding.each(connection, (_row(one, table) | {"worker": worker_id} for one in those))
-        late = [one for one, many in zip(those, held, strict=True) if not many and one.state == State.SENT]
-        was = dict.fromkeys(
-            (one.claim.key for one, many in zip(those, held, strict=True) if many), State.IN_FLIGHT
-        )
+        held = holding.each(connection, (_row(one) | {"worker": worker_id} for one in those))
+        was = {one.claim.key: State.IN_FLIGHT for one, many in zip(those, held, strict=True) if many}
+        late = [one for one in those if one.claim.key not in was and one.state == State.SENT]
         if late:
             keys = {"keys": [one.claim.key for one in late]}
             was |= {tuple(row[:-1]): State(row[-1]) for row in connection.execute(_standing(table), keys)}
-            whoever.each(connection, (_row(one, table) for one in late))
+            whoever.each(connection, (_row(one) for one in late))
         for one in those:
             if one.claim.key in was and (number := one.claim.mailing_id) is not None:
                 moves[number, was[one.claim.key], one.state] += 1
@@ -225,28 +225,23 @@ def _key(one: Settlement) -> Key:
     return one.claim.key
 
 
-def _row(one: Settlement, table: Table) -> dict[str, Any]:
+def _row(one: Settlement) -> dict[str, Any]:
     """Return an outcome as the statement that records it takes it."""
-    key = {
-        f"its_{column.name}": value for column, value in zip(table.primary_key, one.claim.key, strict=True)
-    }
-    return key | {name: getattr(one, name) for name in RECORDED}
+    return _named(one.claim.key) | {name: getattr(one, name) for name in RECORDED}
 
 
 def _recording(table: Table) -> Update:
     """Return what records an outcome in its row."""
-    its = (column == given(f"its_{column.name}", column.type) for column in table.primary_key)
-    return update(table).where(*its).values({name: given(name, table.c[name].type) for name in RECORDED})
+    return _its_row(table).values({name: given(name, table.c[name].type) for name in RECORDED})
 
 
-def _recording_held(table: Table, is_postgresql: bool) -> Update:  # noqa: ARG001
+def _recording_held(table: Table, _: bool) -> Update:
     """Return what records an outcome where the worker holds the claim."""
-    return _recording(table).where(
-        is_in_flight(table), table.c.worker_id == given("worker", table.c.worker_id.type)
-    )
+    holder = table.c.worker_id == given("worker", table.c.worker_id.type)
+    return _recording(table).where(is_in_flight(table), holder)
 
 
-def _recording_sent(table: Table, is_postgresql: bool) -> Update:  # noqa: ARG001
+def _recording_sent(table: Table, _: bool) -> Update:
     """Return what records an outcome whoever holds the claim."""
     return _recording(table).where(_not_sent(table))
 
