@@ -16,12 +16,13 @@ from app.issues import sources
 from app.issues.document import CrossReference
 from app.issues.models import Edition, IssueText
 from app.mail import headers, message, verp
-from app.mail.message import Body, ListLinks
+from app.mail.message import Body, ListLinks, Stencil
 from app.mail.render import Renderer, Rendition
 
 ADDRESS, MANAGE, UNSUBSCRIBE, ACTION = (
     f"__BS_{word}__" for word in ("ADDRESS", "MANAGE", "UNSUBSCRIBE", "ACTION")
 )
+RECIPIENT, MESSAGE, LEAVE = (f"__BS_{word}__" for word in ("RECIPIENT", "MESSAGE", "LEAVE"))  # in headers
 LETTER_SLOTS = (ADDRESS, MANAGE, UNSUBSCRIBE, ACTION)
 SAMPLE_ADDRESS = "reader@example.com"
 FOLDERS = ("confirm", "welcome", "goodbye")  # letters with templates of their own; the others are notices
@@ -57,11 +58,10 @@ class Press:
 
     issue_id: int
     edition_id: int
-    slug: str
-    day: date
     sender: str
     body: Body
     fixed: bytes
+    personal: Stencil
     moment: datetime
 
 
@@ -134,8 +134,15 @@ class Composer:
             + message.list_headers(edition.name, self.list_id(edition), self._list_links(edition))
             + headers.feedback_id(stamp, edition.slug, "issue", self.settings.domain)
         )
+        personal = message.stencil(
+            headers.structured("To", f"<{RECIPIENT}>")
+            + headers.structured(
+                "Message-ID", f"<{edition.slug}-{day:%Y%m%d}.{MESSAGE}@{self.settings.domain}>"
+            )
+            + self._one_click(LEAVE)
+        )
         body = message.prepare(rendition.html, rendition.text)
-        return Press(issue_id, edition.id or 0, edition.slug, day, sender, body, fixed, moment)
+        return Press(issue_id, edition.id or 0, sender, body, fixed, personal, moment)
 
     def issue_message(self, press: Press, reader: Reader) -> Envelope:
         """Return one reader's copy of an issue, whose Date no retry changes.
@@ -147,13 +154,9 @@ class Composer:
         links = self.links(press, reader)
         token = self.signer.sign(Purpose.MESSAGE, who, press.edition_id)
         moment = reader.slot or press.moment
-        personal = (
-            headers.date(moment)
-            + headers.mailbox("To", "", recipient)
-            + headers.structured(
-                "Message-ID", f"<{press.slug}-{press.day:%Y%m%d}.{token}@{self.settings.domain}>"
-            )
-            + self._one_click(links[UNSUBSCRIBE])
+        named = {RECIPIENT: recipient, MESSAGE: token, LEAVE: links[UNSUBSCRIBE][-LENGTH:]}
+        personal = headers.date(moment) + press.personal.fill(
+            {slot: one.encode() for slot, one in named.items()}
         )
         pieces = message.compose(press.body, press.fixed, personal, links)
         path = self._return_path(press.sender, press.issue_id, who)
@@ -199,7 +202,7 @@ class Composer:
             + headers.mailbox("To", "", recipient)
             + headers.structured("Message-ID", f"<letter-{letter['id']}.{token}@{self.settings.domain}>")
         )
-        personal = self._one_click(values[UNSUBSCRIBE]) if edition_id else b""
+        personal = self._one_click(values[UNSUBSCRIBE][-LENGTH:]) if edition_id else b""
         pieces = message.compose(body, fixed, personal, values)
         path = self._return_path(sender, letter["id"], who, verp.Kind.LETTER)
         return Envelope(path, recipient, self._signed(pieces, made))
@@ -267,11 +270,11 @@ class Composer:
         contact = self.settings.contact
         return headers.mailbox("Reply-To", "", contact) if contact else b""
 
-    def _one_click(self, link: str) -> bytes:
-        """Return the headers by which a reader leaves an edition with one press; `link` is their own."""
+    def _one_click(self, token: str) -> bytes:
+        """Return the headers by which a reader leaves an edition with one press."""
         domain = self.settings.bounce_domain
-        mailto = f"mailto:unsubscribe+{link[-LENGTH:]}@{domain}" if domain else None
-        return message.unsubscribe_headers(link, mailto)
+        mailto = f"mailto:unsubscribe+{token}@{domain}" if domain else None
+        return message.unsubscribe_headers(self.url(f"/{PAGES[Purpose.UNSUBSCRIBE]}/{token}"), mailto)
 
     def _signed(self, pieces: tuple[bytes, ...], moment: datetime) -> tuple[bytes, ...]:
         """Return a message with its signature in front; `moment` is its Date, so that a retry is the same."""

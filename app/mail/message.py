@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from binascii import b2a_base64
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
@@ -14,29 +14,45 @@ from app.mail.headers import envelope_address as envelope_address
 SLOTS = ("__BS_ADDRESS__", "__BS_MANAGE__", "__BS_UNSUBSCRIBE__")
 
 _SLOT = re.compile(r"(__BS_[A-Z]+__)")
+_BARE = re.compile(r"[A-Za-z0-9@:/._+-]*")  # what every text says in the same way
 _BREAK = re.compile(r"\r\n|\r|\n")
 _ROW = 57  # octets that make one base64 line of 76 (RFC 2045 §6.8)
+
+
+@dataclass(frozen=True, slots=True)
+class Stencil:
+    """Octets with gaps, made once for many; `slots` name what belongs into each gap, in their order."""
+
+    form: bytes  # as the operator % takes it
+    slots: tuple[str, ...]
+
+    def fill(self, values: Mapping[str, bytes]) -> bytes:
+        """The octets with the values in the gaps, as they are. KeyError where one is missing."""
+        return self.form % tuple([values[slot] for slot in self.slots])
 
 
 @dataclass(frozen=True, slots=True)
 class Splice:
     """One text whose base64 is finished up to the last whole line before its first slot.
 
-    `head` is that base64. `literals` are the octets after it, cut at the slots: one more than `slots`, which
-    name what stands between them. `written` gives a value as this text needs it.
+    `head` is that base64, `rest` are the octets after it. `written` gives a value as this text needs it.
     """
 
     head: bytes
-    literals: tuple[bytes, ...]
-    slots: tuple[str, ...]
+    rest: Stencil
     written: Callable[[str], str]
 
     def fill(self, values: Mapping[str, str]) -> bytes:
         """The base64 after the head, with the values in their slots. KeyError where one is missing."""
-        pieces = [self.literals[0]]
-        for slot, literal in zip(self.slots, self.literals[1:], strict=True):
-            pieces += self.written(values[slot]).encode(), literal
-        return _base64(b"".join(pieces))
+        theirs = {slot: values[slot] for slot in self.rest.slots}
+        return _base64(
+            self.rest.fill(
+                {
+                    slot: (value if _BARE.fullmatch(value) else self.written(value)).encode()
+                    for slot, value in theirs.items()
+                }
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +94,18 @@ def prepare(html: str, text: str, slots: Collection[str] = SLOTS) -> Body:
 def splice(text: str, slots: Collection[str], written: Callable[[str], str]) -> Splice:
     """Cut a text at its slots and encode what is before the first. Raises ValueError as `prepare` does."""
     first, *rest = _SLOT.split(text)
-    found, literals = rest[::2], rest[1::2]
-    unknown = sorted(set(found) - set(slots))
+    unknown = sorted(set(rest[::2]) - set(slots))
     if unknown:
         raise ValueError(f"there is no value for {', '.join(unknown)}")
     octets = first.encode()
     cut = len(octets) // _ROW * _ROW
-    return Splice(
-        head=_base64(octets[:cut]),
-        literals=(octets[cut:], *(literal.encode() for literal in literals)),
-        slots=tuple(found),
-        written=written,
-    )
+    return Splice(_base64(octets[:cut]), _stencil(octets[cut:], rest), written)
+
+
+def stencil(block: bytes) -> Stencil:
+    """Cut lines from `headers` at their slots, which stand where ASCII values will."""
+    first, *rest = _SLOT.split(block.decode("ascii"))
+    return _stencil(first.encode("ascii"), rest)
 
 
 def compose(body: Body, fixed: bytes, personal: bytes, values: Mapping[str, str]) -> tuple[bytes, ...]:
@@ -155,6 +171,12 @@ def unsubscribe_headers(url: str, mailto: str | None = None) -> bytes:
     return headers.urls("List-Unsubscribe", *targets) + one_click
 
 
+def _stencil(first: bytes, rest: Sequence[str]) -> Stencil:
+    """The stencil of a text that was split at its slots: `rest` has a slot and a literal in turn."""
+    literals = [first, *(literal.encode() for literal in rest[1::2])]
+    return Stencil(b"%b".join(literal.replace(b"%", b"%%") for literal in literals), tuple(rest[::2]))
+
+
 def _lines(text: str) -> str:
     return _BREAK.sub("\r\n", text)
 
@@ -169,7 +191,8 @@ def _markup(value: str) -> str:
 
 def _base64(octets: bytes) -> bytes:
     encoded = b2a_base64(octets, newline=False)
-    return b"".join([encoded[at : at + 76] + b"\r\n" for at in range(0, len(encoded), 76)])
+    rows = [encoded[at : at + 76] for at in range(0, len(encoded), 76)]
+    return b"\r\n".join((*rows, b""))
 
 
 def _boundary(html: str, text: str) -> str:

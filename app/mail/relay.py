@@ -184,13 +184,19 @@ class Connection:
         check_address(sender)
         check_address(recipient or " ")
         check_message(pieces)
-        message = b"".join(pieces)
-        if 0 < self._largest < len(message):
-            text = f"5.3.4 The message has {len(message)} octets, the relay takes {self._largest}"
-            return Refused(Reply(552, text), "mail")
+        message = b"".join((*pieces, b".\r\n"))
+        size = len(message) - len(b".\r\n")
+        if 0 < self._largest < size:
+            return Refused(
+                Reply(552, f"5.3.4 The message has {size} octets, the relay takes {self._largest}"), "mail"
+            )
         self._handed += 1
         try:
-            return await self._transact(sender, recipient, message)
+            trouble = await self._envelope(sender, recipient, size) or await self._body(message)
+            return trouble or await self._answer()
+        except Lost as lost:
+            self._queue.abort()
+            return Unreached(lost.reason, lost.reply)
         except BaseException:
             self._queue.abort()
             raise
@@ -206,21 +212,12 @@ class Connection:
         with suppress(Lost):
             await self._queue.closed(self._timeouts.quit)
 
-    async def _transact(self, sender: str, recipient: str, message: bytes) -> Outcome:
-        try:
-            trouble = await self._envelope(sender, recipient, len(message))
-            trouble = trouble or await self._body(message)
-        except Lost as lost:
-            self._queue.abort()
-            return Unreached(lost.reason, lost.reply)
-        return trouble or await self._answer()
-
     async def _envelope(self, sender: str, recipient: str, size: int) -> Outcome | None:
         """MAIL, RCPT and DATA up to the 354: None, or why the mail goes no further. Raises Lost."""
         commands = self._commands(sender, recipient, size)
         trouble = verdict = None
         for group in [commands] if self._pipelining else [[command] for command in commands]:
-            self._queue.write(b"".join(line for _, line in group))
+            self._queue.write(b"".join([line for _, line in group]))
             for stage, _ in group:
                 verdict = await self._verdict(stage)
                 trouble = trouble or verdict
@@ -237,20 +234,23 @@ class Connection:
 
     def _commands(self, sender: str, recipient: str, size: int) -> list[tuple[str, bytes]]:
         parameter = f" SIZE={size}" if self._announces_size else ""
-        commands = [("rset", b"RSET\r\n")] if self._envelope_open else []
-        return [
-            *commands,
+        commands = [
             ("mail", f"MAIL FROM:<{sender}>{parameter}\r\n".encode("ascii")),
             ("rcpt", f"RCPT TO:<{recipient}>\r\n".encode("ascii")),
             ("data", b"DATA\r\n"),
         ]
+        return [("rset", b"RSET\r\n"), *commands] if self._envelope_open else commands
 
     async def _verdict(self, stage: str) -> Outcome | None:
-        patience = self._timeouts.data if stage == "data" else self._timeouts.command
-        try:
-            return judge(stage, await self._queue.reply(patience))
-        except Lost as lost:
-            return Unreached(lost.reason)
+        reply = self._queue.heard()
+        if reply is None:
+            try:
+                reply = await self._queue.reply(
+                    self._timeouts.data if stage == "data" else self._timeouts.command
+                )
+            except Lost as lost:
+                return Unreached(lost.reason)
+        return judge(stage, reply)
 
     async def _lone_dot(self) -> None:
         """Ends a DATA that was answered with 354 though nobody is to get the mail (RFC 2920 §3.1)."""
@@ -265,7 +265,7 @@ class Connection:
 
     async def _body(self, message: bytes) -> Outcome | None:
         """The message and its final dot: None, or what the relay said before it had the whole. Raises Lost."""
-        view = memoryview(message + b".\r\n")
+        view = memoryview(message)
         for start in range(0, len(view), CHUNK):
             self._queue.write(view[start : start + CHUNK])
             await self._queue.drained(self._timeouts.block)

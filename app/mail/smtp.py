@@ -4,7 +4,7 @@ import asyncio
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +17,7 @@ LONG = 4096  # octets of a piece that is worth remembering
 
 _REPLY_LINE = re.compile(rb"([2-5][0-9]{2})(?:([ -])(.*))?", re.DOTALL)
 _CONTROLS = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029), " ")
+_GOES_ON = {"rset": 2, "mail": 2, "rcpt": 2, "data": 3}  # kinds of reply, by stage
 _UNSAFE = frozenset(map(chr, (*range(33), 127))) | frozenset("<>")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 _HARMLESS = bytes(octet for octet in range(1, 128) if octet not in b"\r\n")  # in a line of a message
@@ -48,7 +49,7 @@ class Lost(Exception):
         self.reply = reply
 
 
-class ReplyQueue(asyncio.Protocol):
+class ReplyQueue(asyncio.BufferedProtocol):
     """Takes over an open transport and keeps the replies in the order they came, however they were cut.
 
     Writing is held back until the transport has passed everything to the kernel, so a message is never
@@ -58,9 +59,9 @@ class ReplyQueue(asyncio.Protocol):
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        self._buffer = bytearray()
-        self._lines: list[str] = []
-        self._code = 0
+        self._room = memoryview(bytearray(LINE_LIMIT))  # where the transport puts what came
+        self._rest = b""  # of a line that has no end yet
+        self._lines: list[Reply] = []  # of a reply that has no end yet
         self._replies: deque[Reply] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._limit = math.inf  # loop time at which whoever waits is too late
@@ -90,17 +91,21 @@ class ReplyQueue(asyncio.Protocol):
 
     async def drained(self, seconds: float) -> None:
         """Returns when the kernel has all that was written, or a reply came early. Raises Lost."""
-        if self.paused:
-            late = f"the relay took no data for {seconds:g} s"
-            await self._until(lambda: not self.paused or self._replies or self._fault, seconds, late)
+        limit = self._loop.time() + seconds
+        while self.paused and not self._replies and self._fault is None:
+            await self._stirred(limit, f"the relay took no data for {seconds:g} s")
         if self._fault is not None and not self._replies:
             raise Lost(self._fault)
 
+    def heard(self) -> Reply | None:
+        """The next reply, if it is there."""
+        return self._replies.popleft() if self._replies else None
+
     async def reply(self, seconds: float) -> Reply:
         """The next reply; those that came before the connection ended are still given. Raises Lost."""
-        if not self._replies:
-            late = f"the relay gave no answer for {seconds:g} s"
-            await self._until(lambda: self._replies or self._fault, seconds, late)
+        limit = self._loop.time() + seconds
+        while not self._replies and self._fault is None:
+            await self._stirred(limit, f"the relay gave no answer for {seconds:g} s")
         if self._replies:
             return self._replies.popleft()
         raise Lost(self._fault or "the connection is closed")
@@ -112,19 +117,23 @@ class ReplyQueue(asyncio.Protocol):
 
     async def closed(self, seconds: float) -> None:
         """Returns when the transport is gone. Raises Lost when that takes longer."""
-        await self._until(lambda: self._closed, seconds, "the connection does not close")
+        limit = self._loop.time() + seconds
+        while not self._closed:
+            await self._stirred(limit, "the connection does not close")
 
-    async def _until(self, ready: Callable[[], object], seconds: float, late: str) -> None:
-        """Wait for something. Most waits end long before their time, so one timer a connection is moved on lazily."""
-        self._limit = self._loop.time() + seconds
-        if self._timer is None or self._timer.when() > self._limit:
+    async def _stirred(self, limit: float, late: str) -> None:
+        """Wait until something happens. Raises Lost at loop time `limit`.
+
+        Most waits end long before their time, so one timer a connection is moved on lazily.
+        """
+        if self._loop.time() >= limit:
+            raise Lost(late)
+        self._limit = limit
+        if self._timer is None or self._timer.when() > limit:
             self._watch()
+        self._wake = self._loop.create_future()
         try:
-            while not ready():
-                if self._loop.time() >= self._limit:
-                    raise Lost(late)
-                self._wake = self._loop.create_future()
-                await self._wake
+            await self._wake
         finally:
             self._wake, self._limit = None, math.inf
 
@@ -142,16 +151,18 @@ class ReplyQueue(asyncio.Protocol):
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
-    def data_received(self, data: bytes) -> None:
-        """asyncio calls this; takes whole lines off the buffer and makes replies of them."""
-        self._buffer += data
-        *lines, rest = self._buffer.split(b"\n")
-        self._buffer = rest
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """asyncio calls this; it puts what comes into what it is given."""
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """asyncio calls this; takes whole lines off what came and makes replies of them."""
+        *lines, self._rest = (self._rest + self._room[:nbytes]).split(b"\n")
         for line in lines:
             if self._fault is not None:
                 break
-            self._take_line(bytes(line.removesuffix(b"\r")))
-        if len(self._buffer) > LINE_LIMIT:
+            self._take_line(line)
+        if len(self._rest) > LINE_LIMIT:
             self._distrust("the relay sends a line without an end")
         self._stir()
 
@@ -179,17 +190,21 @@ class ReplyQueue(asyncio.Protocol):
 
     def _take_line(self, line: bytes) -> None:
         found = _parsed(line)
-        if found is None or (self._lines and found[0] != self._code):
+        if found is None or (self._lines and found[0].code != self._lines[0].code):
             self._distrust(f"the relay answered what is not SMTP: {_plain(line[:80])}")
             return
-        self._code, is_last, text = found
-        self._lines.append(text)
-        if not is_last:
-            if sum(map(len, self._lines)) > REPLY_LIMIT or len(self._lines) > REPLY_LIMIT // 64:
-                self._distrust("the relay sends a reply without an end")
-            return
-        self._replies.append(Reply(self._code, _joined(self._lines)))
-        self._lines = []
+        reply, is_last = found
+        if self._lines or not is_last:
+            self._lines.append(reply)
+            if not is_last:
+                if (
+                    sum(len(one.text) for one in self._lines) > REPLY_LIMIT
+                    or len(self._lines) > REPLY_LIMIT // 64
+                ):
+                    self._distrust("the relay sends a reply without an end")
+                return
+            reply, self._lines = _joined(self._lines), []
+        self._replies.append(reply)
         if len(self._replies) > QUEUE_LIMIT:
             self._distrust("the relay answers what nobody asked")
 
@@ -200,33 +215,31 @@ class ReplyQueue(asyncio.Protocol):
 
 
 @lru_cache(maxsize=256)
-def _parsed(line: bytes) -> tuple[int, bool, str] | None:
-    """The code of a reply's line, whether it is the last, and its text; None for what is not SMTP."""
-    found = _REPLY_LINE.fullmatch(line)
+def _parsed(line: bytes) -> tuple[Reply, bool] | None:
+    """The reply that a line is, and whether it is its last; None for what is not SMTP."""
+    found = _REPLY_LINE.fullmatch(line.removesuffix(b"\r"))
     if found is None or len(line) > LINE_LIMIT:
         return None
-    return int(found[1]), found[2] != b"-", _plain(found[3] or b"")
+    return Reply(int(found[1]), _plain(found[3] or b"")), found[2] != b"-"
 
 
 def _plain(line: bytes) -> str:
     return line.decode("utf-8", "replace").translate(_CONTROLS).strip()
 
 
-def _joined(lines: list[str]) -> str:
+def _joined(lines: Sequence[Reply]) -> Reply:
     """One line of many; the enhanced code that servers repeat on each line is kept on the first only."""
     first, *others = lines
-    if not others:
-        return first
-    code = Reply(0, first).enhanced
-    if code is not None and first.startswith(code):
-        others = [line.removeprefix(code).lstrip() for line in others]
-    return " ".join(filter(None, (first, *others)))
+    texts, code = [one.text for one in others], first.enhanced
+    if code is not None and first.text.startswith(code):
+        texts = [text.removeprefix(code).lstrip() for text in texts]
+    return Reply(first.code, " ".join(filter(None, (first.text, *texts))))
 
 
 def judge(stage: str, reply: Reply) -> Outcome | None:
     """What a reply before the dot means for the mail: None is to go on (RFC 5321 §4.3.2)."""
     kind = reply.code // 100
-    if kind == {"rset": 2, "mail": 2, "rcpt": 2, "data": 3}.get(stage):
+    if kind == _GOES_ON.get(stage):
         return None
     if reply.code == 421:
         return Unreached("the relay closes the connection", reply, stage)
@@ -246,22 +259,29 @@ def check_address(address: str) -> None:
 def check_message(pieces: Sequence[bytes]) -> None:
     """Raises ValueError where a server could see the end of the mail elsewhere (CVE-2023-51764).
 
-    A long piece that comes again, the same in every mail of a mailing, is not looked at again.
+    Each piece is whole lines. A long one that comes again, the same in every mail of a mailing, is not looked at
+    again; the short ones are looked at together.
     """
-    if not any(pieces):
+    short = [piece for piece in pieces if len(piece) <= LONG]
+    for piece in pieces:
+        if len(piece) > LONG:
+            _checked(piece)
+        elif piece and not piece.endswith(b"\r\n"):
+            raise ValueError("A message is made of lines that end in CRLF, and of no other CR or LF.")
+    if together := b"".join(short):
+        _check(together)
+    elif len(short) == len(pieces):
         raise ValueError("A message has at least one line.")
-    for piece in filter(None, pieces):
-        (_checked if len(piece) > LONG else _check)(piece)
 
 
-def _check(message: bytes) -> None:
-    special = message.translate(None, _HARMLESS)
+def _check(lines: bytes) -> None:
+    special = lines.translate(None, _HARMLESS)
     if b"\0" in special or not special.isascii():
         raise ValueError("A message is 7-bit text without NUL.")
-    is_paired = special == b"\r\n" * (len(special) // 2) and not _LONE_CR.search(message)
-    if not message.endswith(b"\r\n") or not is_paired:
+    is_paired = special == b"\r\n" * (len(special) // 2) and not _LONE_CR.search(lines)
+    if not lines.endswith(b"\r\n") or not is_paired:
         raise ValueError("A message is made of lines that end in CRLF, and of no other CR or LF.")
-    if message.startswith(b".") or b"\n." in message[: message.rfind(b".") + 1]:  # base64 has no dots
+    if lines.startswith(b".") or b"\n." in lines[: lines.rfind(b".") + 1]:  # base64 has no dots
         raise ValueError("No line of a message begins with a dot.")
 
 
