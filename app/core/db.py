@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from sqlalchemy import (
@@ -71,6 +72,7 @@ class UTCDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+@lru_cache(maxsize=64)
 def stored(moment: datetime) -> str:
     """Return an instant as SQLite keeps it: UTC, without a zone."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")

@@ -17,6 +17,7 @@ tally: Table = Tally.__table__  # type: ignore[attr-defined]
 
 NOBODY = 0  # the tally row of moves that no worker made
 STALE = timedelta(seconds=10)
+NOTHING = dict.fromkeys(map(str, State), 0)
 Moves = Counter[tuple[int, State | None, State]]  # (mailing, from, to) and how many
 
 
@@ -30,9 +31,7 @@ def count(connection: Connection, worker_id: int, moves: Moves) -> None:
             change[before] -= many
     for mailing_id, change in sorted(changes.items()):  # one order for all, so that nobody deadlocks
         if any(change.values()):
-            moved = {state.value: change[state] for state in State}
-            names = {"mailing_id": mailing_id, "worker_id": worker_id}
-            COUNTING.run(connection, **names, **moved)
+            COUNTING.run(connection, mailing_id=mailing_id, worker_id=worker_id, **NOTHING | change)
 
 
 def _counting(is_postgresql: bool) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -227,7 +228,10 @@ def _key(one: Settlement) -> Key:
 
 def _row(one: Settlement) -> dict[str, Any]:
     """Return an outcome as the statement that records it takes it."""
-    return _named(one.claim.key) | {name: getattr(one, name) for name in RECORDED}
+    return dict(zip(RECORDED, _recorded(one), strict=True)) | _named(one.claim.key)
+
+
+_recorded = attrgetter(*RECORDED)
 
 
 def _recording(table: Table) -> Update:
