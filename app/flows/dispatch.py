@@ -251,6 +251,8 @@ class Dispatch:
         self._settled(taken)
         for claim in taken_on:
             self._enqueue(claim, stocks)
+        if taken and self.idle:
+            self._wake.call()  # a mailing may be finished
 
     async def _reconcile(self) -> None:
         """After a commit that may or may not have been: give back claims that we do not know to be ours."""
@@ -269,8 +271,6 @@ class Dispatch:
                 self.sent[one.claim.mailing_id] += 1
             if not saved.done():
                 saved.set_result(None)
-        if done and self.idle:
-            self._wake.call()  # a mailing may be finished
 
     @property
     def _fenced(self) -> bool:
