@@ -5,16 +5,17 @@ They are steps of `Database.work`: this is what every mail waits for, so stateme
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
     Integer,
     Select,
     Table,
@@ -22,13 +23,12 @@ from sqlalchemy import (
     bindparam,
     exists,
     select,
-    tuple_,
     update,
 )
 
-from app.core.hot import Hot, given, instant
+from app.core.hot import Hot, given, instant, those
 from app.delivery import books, timing
-from app.delivery.models import UNDER_WAY, Delivery, Letter, Mailing, State, is_in_flight, is_waiting
+from app.delivery.models import UNDER_WAY, Delivery, Letter, Mailing, State, is_waiting
 
 delivery: Table = Delivery.__table__  # type: ignore[attr-defined]
 letter: Table = Letter.__table__  # type: ignore[attr-defined]
@@ -91,13 +91,13 @@ def claim(
     for the mailing's edition, of those in its parameter `who`, as they stand `now`.
     """
     mailing_id, provider = source
-    rows = DUE.run(connection, mailing=mailing_id, provider=provider, limit=limit, now=now)
+    rows = DUE.read(connection, mailing=mailing_id, provider=provider, limit=limit, now=now)
     if not rows:
         return []
-    who = {row[0]: row[1:] for row in addressees.run(connection, who=[row[1] for row in rows], now=now)}
+    who = {row[0]: row[1:] for row in addressees.read(connection, who=[row[1] for row in rows], now=now)}
     moves: books.Moves = Counter()
-    taken, unsent = list[Claim](), list[dict[str, Any]]()
-    for issue_id, subscriber_id, was, attempts, slot in sorted(rows):
+    taken, unsent = list[Claim](), list[tuple[Any, ...]]()
+    for issue_id, subscriber_id, was, attempts, slot in rows:
         key, nobody = (issue_id, subscriber_id), ("", "", "erased")
         address, language, standing = who.get(subscriber_id, nobody)
         state = STANDINGS.get(standing, State.WITHDRAWN)
@@ -106,9 +106,11 @@ def claim(
             its = (key, mailing_id, subscriber_id, address, language, attempts + 1)
             taken.append(Claim(*its, slot=instant(slot), provider=provider))
         else:
-            unsent.append(_named(key) | {"state": state, "now": now})
-    SETTLE_UNSENT.each(connection, unsent)
-    TAKE.each(connection, (_named(one.key) | {"worker": worker_id} for one in taken))
+            unsent.append((*key, state))
+    if unsent:
+        _sure(SETTLE_UNSENT.change(connection, unsent, now=now), unsent)
+    if taken:
+        _sure(TAKE.change(connection, [one.key for one in taken], worker=worker_id), taken)
     books.count(connection, worker_id, moves)
     return taken
 
@@ -134,33 +136,37 @@ def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
     )
 
 
+ITS = tuple(column.name for column in delivery.primary_key)
+UNSENT = those(delivery, (*ITS, "state"))
+TAKEN = those(delivery, ITS)
+
+
 def _take(_: bool) -> Update:
     taken = {"worker_id": given("worker", delivery.c.worker_id.type), "attempts": delivery.c.attempts + 1}
-    return _its_row(delivery).values(state=State.IN_FLIGHT, **taken)
+    return _each_of(delivery, TAKEN).values(state=State.IN_FLIGHT, **taken)
 
 
 def _settle_unsent(_: bool) -> Update:
-    settled = {
-        "state": given("state", delivery.c.state.type),
-        "done_at": given("now", delivery.c.done_at.type),
-    }
-    return _its_row(delivery).values(reason="not due to this reader any more", **settled)
+    settled = {"state": UNSENT.c.state, "done_at": given("now", delivery.c.done_at.type)}
+    return _each_of(delivery, UNSENT).values(reason="not due to this reader any more", **settled)
 
 
-ITS = ("its_0", "its_1")  # what the parts of a key are called as parameters
+def _each_of(table: Table, rows: FromClause) -> Update:
+    """Return an update of a table's rows, each by its key."""
+    return update(table).where(*_same_key(table, rows))
 
 
-def _its_row(table: Table) -> Update:
-    """Return an update of one row by its key: of many rows PostgreSQL's plan is bad while it has no statistics."""
-    parts = zip(table.primary_key, ITS, strict=False)
-    return update(table).where(*(column == given(name, column.type) for column, name in parts))
+def _same_key(table: Table, rows: FromClause) -> list[ColumnElement[bool]]:
+    return [column == rows.c[column.name] for column in table.primary_key]
 
 
-def _named(key: Key) -> dict[str, Any]:
-    return dict(zip(ITS, key, strict=False))
+def _sure(changed: int, meant: Sized) -> None:
+    """Raise RuntimeError, which undoes it all, unless as many rows have changed as were locked for it."""
+    if changed != len(meant):
+        raise RuntimeError(f"{changed} of {len(meant)} rows have changed")
 
 
-DUE, TAKE, SETTLE_UNSENT = Hot(_due), Hot(_take), Hot(_settle_unsent)
+DUE, TAKE, SETTLE_UNSENT = Hot(_due), Hot(_take, TAKEN), Hot(_settle_unsent, UNSENT)
 
 
 def claim_letters(connection: Connection, worker_id: int, limit: int, now: datetime) -> list[Claim]:
@@ -202,67 +208,41 @@ def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlem
     """Record what became of a worker's claims; `sent` is recorded whoever holds the claim by now."""
     moves: books.Moves = Counter()
     for table in (delivery, letter):
-        those = sorted((one for one in settlements if one.claim.table is table), key=_key)
-        if not those:
+        mine = [one for one in settlements if one.claim.table is table]
+        if not mine:
             continue
-        holding, whoever = RECORDING[table.name]
-        held = holding.each(connection, (_row(one) | {"worker": worker_id} for one in those))
-        was = {one.claim.key: State.IN_FLIGHT for one, many in zip(those, held, strict=True) if many}
-        late = [one for one in those if one.claim.key not in was and one.state == State.SENT]
-        if late:
-            keys = {"keys": [one.claim.key for one in late]}
-            was |= {tuple(row[:-1]): State(row[-1]) for row in connection.execute(_standing(table), keys)}
-            whoever.each(connection, (_row(one) for one in late))
-        for one in those:
-            if one.claim.key in was and (number := one.claim.mailing_id) is not None:
-                moves[number, was[one.claim.key], one.state] += 1
+        standing, recording = RECORDING[table.name]
+        rows = standing.read(connection, [one.claim.key for one in mine])
+        stood = {tuple(key): (was, holder) for *key, was, holder in rows}
+        good = [one for one in mine if _may_settle(one, *stood.get(one.claim.key, (None, None)), worker_id)]
+        if good:
+            _sure(recording.change(connection, [(*one.claim.key, *_recorded(one)) for one in good]), good)
+        for one in good:
+            if (number := one.claim.mailing_id) is not None:
+                moves[number, State(stood[one.claim.key][0]), one.state] += 1
     books.count(connection, worker_id, moves)
 
 
 RECORDED = ("state", "due_at", "done_at", "reason", "relay", "relay_id", "code", "reply", "attempts")
-
-
-def _key(one: Settlement) -> Key:
-    return one.claim.key
-
-
-def _row(one: Settlement) -> dict[str, Any]:
-    """Return an outcome as the statement that records it takes it."""
-    return dict(zip(RECORDED, _recorded(one), strict=True)) | _named(one.claim.key)
-
-
 _recorded = attrgetter(*RECORDED)
 
 
-def _recording(table: Table) -> Update:
-    """Return what records an outcome in its row."""
-    return _its_row(table).values({name: given(name, table.c[name].type) for name in RECORDED})
+def _may_settle(one: Settlement, was: str | None, holder: int | None, worker_id: int) -> bool:
+    """Tell whether an outcome is to be recorded, for a row that was so and was held by this worker or another."""
+    holds = was == State.IN_FLIGHT and holder == worker_id
+    return holds or (one.state == State.SENT and was not in (None, State.SENT))
 
 
-def _recording_held(table: Table, _: bool) -> Update:
-    """Return what records an outcome where the worker holds the claim."""
-    holder = table.c.worker_id == given("worker", table.c.worker_id.type)
-    return _recording(table).where(is_in_flight(table), holder)
+def _recording(table: Table) -> tuple[Hot, Hot]:
+    """Return what locks rows, in one order for all, and tells how they stand; and what records their outcomes."""
+    key = [column.name for column in table.primary_key]
+    keys, outcomes = those(table, key), those(table, (*key, *RECORDED))
+    columns = (*table.primary_key, table.c.state, table.c.worker_id)
+    standing = (
+        select(*columns).where(*_same_key(table, keys)).order_by(*table.primary_key).with_for_update(of=table)
+    )
+    recorded = _each_of(table, outcomes).values({name: outcomes.c[name] for name in RECORDED})
+    return Hot(lambda _: standing, keys), Hot(lambda _: recorded, outcomes)
 
 
-def _recording_sent(table: Table, _: bool) -> Update:
-    """Return what records an outcome whoever holds the claim."""
-    return _recording(table).where(_not_sent(table))
-
-
-@cache
-def _standing(table: Table) -> Select[*tuple[Any, ...]]:
-    """Return what locks the rows that are not sent yet, in one order for all, and tells key and state of each."""
-    key = list(table.primary_key.columns)
-    these = tuple_(*key).in_(bindparam("keys", expanding=True))
-    return select(*key, table.c.state).where(these, _not_sent(table)).order_by(*key).with_for_update()
-
-
-def _not_sent(table: Table) -> ColumnElement[bool]:
-    return table.c.state != State.SENT
-
-
-RECORDING = {
-    table.name: (Hot(partial(_recording_held, table)), Hot(partial(_recording_sent, table)))
-    for table in (delivery, letter)
-}
+RECORDING = {table.name: _recording(table) for table in (delivery, letter)}
