@@ -1,14 +1,13 @@
 """A statement that every mail waits for: compiled once for each database, then handed to its driver as text.
 
-SQLAlchemy's own way costs as much again as the database. The driver is called as seldom as can be, too: SQLite's lets
-go of the interpreter's lock at each row that it reads, and must win it back from the loop that sends.
+SQLAlchemy's own way costs as much again as the database.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from json import dumps
 from typing import Any, cast
 
 from sqlalchemy import (
@@ -19,8 +18,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Executable,
-    FromClause,
-    Select,
     Table,
     bindparam,
     column,
@@ -34,122 +31,131 @@ from sqlalchemy.types import TypeEngine
 from app.core.db import UTCDateTime, is_postgresql, stored
 
 Rows = Sequence[Sequence[Any]]
+Columns = Mapping[str, ColumnElement[Any]]
 Write = Callable[[Any], str]
-# How SQLite is given what it has no type for.
-WRITTEN: Mapping[type[TypeEngine[Any]], Write] = {UTCDateTime: stored, JSON: json.dumps}
-ROWS = "the rows"  # stands for them in a statement that is made
+
+WRITTEN: Mapping[type[TypeEngine[Any]], Write] = {
+    UTCDateTime: stored,
+    JSON: dumps,
+}  # how SQLite is given a value
+_ROWS = "the rows"  # stands for them while a statement is made
 
 
 class Hot:
     """A statement of which only the parameters change.
 
-    `make` is told whether it is for PostgreSQL; its parameters are made by `given` and `among`. A statement may be
-    about many `rows` at once, which it joins as a table that `those` has made.
+    `make` is told whether it is for PostgreSQL; its parameters are made by `given` and `among`.
     """
 
-    def __init__(self, make: Callable[[bool], Executable], rows: FromClause | None = None) -> None:
-        self._make, self._rows = make, rows
-        self._fillings: dict[str, _ForSQLite | _ForPostgreSQL] = {}
+    def __init__(self, make: Callable[[bool], Executable]) -> None:
+        self._make = make
+        self._texts: dict[str, _Text] = {}
 
-    def read(self, connection: Connection, rows: Rows = (), /, **values: Any) -> Rows:
-        """Return what it selects; instants and lists may be among the values."""
-        with self._executed(connection, rows, values) as cursor:
-            found: Rows = cursor.fetchall()
-            return json.loads(found[0][0]) if connection.dialect.name == "sqlite" else found
+    def run(self, connection: Connection, /, **values: Any) -> Rows:
+        """Execute it and return its rows, none where it returns none; instants and lists may be among the values."""
+        name = connection.dialect.name
+        if name not in self._texts:
+            self._texts[name] = _text(self._make(is_postgresql(connection)), connection)
+        words = self._texts[name]
+        with _cursor(connection, words) as cursor:
+            cursor.execute(words.text, words.parameters(values))
+            return cursor.fetchall() if cursor.description else []
 
-    def change(self, connection: Connection, rows: Rows = (), /, **values: Any) -> int:
-        """Return how many rows it has changed; instants may be among the values."""
-        with self._executed(connection, rows, values) as cursor:
+
+class ForEach:
+    """A statement for each of many rows: SQLite gets it for one after the other, PostgreSQL once for all of them.
+
+    The rows have columns of a table, which `make` is given: as parameters, or as columns to join.
+    """
+
+    def __init__(self, target: Table, names: Sequence[str], make: Callable[[Columns], Executable]) -> None:
+        self._columns = [target.c[name] for name in names]
+        self._make = make
+        self._texts: dict[str, _Text] = {}
+
+    def read(self, connection: Connection, rows: Rows, /) -> Rows:
+        """Return what it selects for them."""
+        words, found = self._text(connection), list[Sequence[Any]]()
+        with _cursor(connection, words) as cursor:
+            for parameters in self._parameters(connection, words, rows, {}):
+                cursor.execute(words.text, parameters)
+                found += cursor.fetchall()
+        return found
+
+    def change(self, connection: Connection, rows: Rows, /, **values: Any) -> int:
+        """Return how many rows of the database it has changed; instants may be among the values."""
+        words = self._text(connection)
+        with _cursor(connection, words) as cursor:
+            parameters = self._parameters(connection, words, rows, values)
+            if len(parameters) == 1:
+                cursor.execute(words.text, parameters[0])
+            else:
+                cursor.executemany(words.text, parameters)
             return int(cursor.rowcount)
 
-    @contextmanager
-    def _executed(self, connection: Connection, rows: Rows, values: dict[str, Any]) -> Iterator[Any]:
-        """Give a cursor of the driver; what it raises is raised as SQLAlchemy would."""
-        name, driver = connection.dialect.name, cast(Any, connection.dialect.dbapi)
-        if name not in self._fillings:
-            statement = self._make(is_postgresql(connection))
-            self._fillings[name] = _filling(statement, self._rows, connection)
-        words, parameters = self._fillings[name].filled(rows, values)
-        try:
-            cursor = connection.connection.cursor()
-            cursor.execute(words, parameters)
-            yield cursor
-        except driver.Error as error:
-            raise DBAPIError.instance(words, None, error, driver.Error, hide_parameters=True) from error
+    def _parameters(
+        self, connection: Connection, words: "_Text", rows: Rows, values: dict[str, Any]
+    ) -> Sequence[Any]:
+        names = [one.name for one in self._columns]
+        if is_postgresql(connection):
+            arrays = zip(names, map(list, zip(*rows, strict=True)), strict=True)
+            return [words.parameters({**values, **dict(arrays)})]
+        return [words.parameters({**values, **dict(zip(names, row, strict=True))}) for row in rows]
+
+    def _text(self, connection: Connection) -> "_Text":
+        name = connection.dialect.name
+        if name not in self._texts:
+            made = self._joining(connection) if is_postgresql(connection) else self._repeated(connection)
+            self._texts[name] = made
+        return self._texts[name]
+
+    def _repeated(self, connection: Connection) -> "_Text":
+        return _text(self._make({one.name: given(one.name, one.type) for one in self._columns}), connection)
+
+    def _joining(self, connection: Connection) -> "_Text":
+        rows = text(_ROWS).columns(*(column(one.name, one.type) for one in self._columns)).subquery("given")
+        made = _text(self._make(dict(rows.c)), connection)
+        arrays = [f"%({one.name})s::{one.type.compile(connection.dialect)}[]" for one in self._columns]
+        names = ", ".join(one.name for one in self._columns)
+        unnested = f"SELECT * FROM unnest({', '.join(arrays)}) AS rows({names})"
+        return _Text(made.text.replace(_ROWS, unnested), None, made.fixed, {})
 
 
 @dataclass(frozen=True, slots=True)
-class _ForSQLite:
-    """A statement in two parts, between which the marks of its rows stand; each has the names of its parameters."""
+class _Text:
+    """A statement as a driver takes it: its parameters by their order, or by name where there is none."""
 
-    parts: tuple[str, str]
-    names: tuple[Sequence[str], Sequence[str]]
+    text: str
+    order: Sequence[str] | None
     fixed: Mapping[str, Any]
-    written: Mapping[str, Write]  # how its parameters are given to it
-    columns: Sequence[Write | None]  # how those of its rows are
+    written: Mapping[str, Write]
 
-    def filled(self, rows: Rows, values: dict[str, Any]) -> tuple[str, Any]:
-        """Return text and parameters for these rows and values; the dict is ours from now on."""
+    def parameters(self, values: dict[str, Any]) -> Any:
+        """Return the values as the driver takes them; the dict is ours from now on."""
         values |= self.fixed
         for name, write in self.written.items():
             values[name] = write(values[name])
-        marks = ", ".join([f"({', '.join('?' * len(self.columns))})"] * len(rows))
-        its = [
-            write(one) if write else one for row in rows for write, one in zip(self.columns, row, strict=True)
-        ]
-        before, after = self.names
-        return marks.join(self.parts), [
-            *(values[name] for name in before),
-            *its,
-            *(values[name] for name in after),
-        ]
+        return values if self.order is None else [values[name] for name in self.order]
 
 
-@dataclass(frozen=True, slots=True)
-class _ForPostgreSQL:
-    """A statement whose parameters have names, those of its rows among them: each column is one array."""
-
-    text: str
-    fixed: Mapping[str, Any]
-    columns: Sequence[str]
-
-    def filled(self, rows: Rows, values: dict[str, Any]) -> tuple[str, Any]:
-        """Return text and parameters for these rows and values; the dict is ours from now on."""
-        arrays = dict(zip(self.columns, map(list, zip(*rows, strict=True)), strict=True))
-        return self.text, {**values, **self.fixed, **arrays}
-
-
-def _filling(statement: Any, rows: FromClause | None, connection: Connection) -> _ForSQLite | _ForPostgreSQL:
-    """Compile a statement for the database of a connection."""
-    dialect, columns = connection.dialect, list(rows.c) if rows is not None else []
-    compiled = statement.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
+def _text(statement: Any, connection: Connection) -> _Text:
+    compiled = statement.compile(dialect=connection.dialect, compile_kwargs={"render_postcompile": True})
     fixed = {name: value for name, value in compiled.params.items() if value is not None}
-    names = [one.name for one in columns]
-    before, _, after = str(compiled).partition(ROWS)
-    if is_postgresql(connection):
-        arrays = ", ".join(f"%({one.name})s::{one.type.compile(dialect)}[]" for one in columns)
-        its = f"SELECT * FROM unnest({arrays}) AS given({', '.join(names)})" if names else ""
-        return _ForPostgreSQL(f"{before}{its}{after}", fixed, names)
-    if isinstance(statement, Select):  # all rows as one
-        found = ", ".join(one.name for one in statement.selected_columns)
-        before = f"SELECT json_group_array(json_array({found})) FROM ({before}"
-        before, after = (before, f"{after})") if names else (f"{before})", "")
-    if names:
-        its = ", ".join(f"column{number} AS {name}" for number, name in enumerate(names, 1))
-        before, after = f"{before}SELECT {its} FROM (VALUES ", f"){after}"
-    kinds, many = {name: type(bind.type) for name, bind in compiled.binds.items()}, before.count("?")
-    return _ForSQLite(
-        (before, after),
-        (compiled.positiontup[:many], compiled.positiontup[many:]),
-        fixed,
-        {name: WRITTEN[kind] for name, kind in kinds.items() if kind in WRITTEN and name not in fixed},
-        [WRITTEN.get(type(one.type)) for one in columns],
-    )
+    if compiled.positiontup is None:
+        return _Text(str(compiled), None, fixed, {})
+    kinds = {name: type(bind.type) for name, bind in compiled.binds.items() if name not in fixed}
+    written = {name: WRITTEN[kind] for name, kind in kinds.items() if kind in WRITTEN}
+    return _Text(str(compiled), compiled.positiontup, fixed, written)
 
 
-def those(target: Table, names: Iterable[str]) -> FromClause:
-    """Return the table of a statement's rows: they have columns of another table."""
-    return text(ROWS).columns(*(column(name, target.c[name].type) for name in names)).subquery("those")
+@contextmanager
+def _cursor(connection: Connection, words: _Text) -> Iterator[Any]:
+    """Give a cursor of the driver; what it raises is raised as SQLAlchemy would."""
+    driver = cast(Any, connection.dialect.dbapi)
+    try:
+        yield connection.connection.cursor()
+    except driver.Error as error:
+        raise DBAPIError.instance(words.text, None, error, driver.Error, hide_parameters=True) from error
 
 
 def instant(value: datetime | str | None) -> datetime | None:

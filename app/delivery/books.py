@@ -31,7 +31,7 @@ def count(connection: Connection, worker_id: int, moves: Moves) -> None:
             change[before] -= many
     for mailing_id, change in sorted(changes.items()):  # one order for all, so that nobody deadlocks
         if any(change.values()):
-            COUNTING.change(connection, mailing_id=mailing_id, worker_id=worker_id, **NOTHING | change)
+            COUNTING.run(connection, mailing_id=mailing_id, worker_id=worker_id, **NOTHING | change)
 
 
 def _counting(is_postgresql: bool) -> Any:

@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    FromClause,
     Integer,
     Select,
     Table,
@@ -26,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from app.core.hot import Hot, given, instant, those
+from app.core.hot import Columns, ForEach, Hot, given, instant
 from app.delivery import books, timing
 from app.delivery.models import UNDER_WAY, Delivery, Letter, Mailing, State, is_waiting
 
@@ -91,10 +90,10 @@ def claim(
     for the mailing's edition, of those in its parameter `who`, as they stand `now`.
     """
     mailing_id, provider = source
-    rows = DUE.read(connection, mailing=mailing_id, provider=provider, limit=limit, now=now)
+    rows = DUE.run(connection, mailing=mailing_id, provider=provider, limit=limit, now=now)
     if not rows:
         return []
-    who = {row[0]: row[1:] for row in addressees.read(connection, who=[row[1] for row in rows], now=now)}
+    who = {row[0]: row[1:] for row in addressees.run(connection, who=[row[1] for row in rows], now=now)}
     moves: books.Moves = Counter()
     taken, unsent = list[Claim](), list[tuple[Any, ...]]()
     for issue_id, subscriber_id, was, attempts, slot in rows:
@@ -136,28 +135,20 @@ def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
     )
 
 
-ITS = tuple(column.name for column in delivery.primary_key)
-UNSENT = those(delivery, (*ITS, "state"))
-TAKEN = those(delivery, ITS)
-
-
-def _take(_: bool) -> Update:
+def _take(its: Columns) -> Update:
     taken = {"worker_id": given("worker", delivery.c.worker_id.type), "attempts": delivery.c.attempts + 1}
-    return _each_of(delivery, TAKEN).values(state=State.IN_FLIGHT, **taken)
+    return update(delivery).where(*_is_its(delivery, its)).values(state=State.IN_FLIGHT, **taken)
 
 
-def _settle_unsent(_: bool) -> Update:
-    settled = {"state": UNSENT.c.state, "done_at": given("now", delivery.c.done_at.type)}
-    return _each_of(delivery, UNSENT).values(reason="not due to this reader any more", **settled)
+def _settle_unsent(its: Columns) -> Update:
+    settled = {"state": its["state"], "done_at": given("now", delivery.c.done_at.type)}
+    reason = "not due to this reader any more"
+    return update(delivery).where(*_is_its(delivery, its)).values(reason=reason, **settled)
 
 
-def _each_of(table: Table, rows: FromClause) -> Update:
-    """Return an update of a table's rows, each by its key."""
-    return update(table).where(*_same_key(table, rows))
-
-
-def _same_key(table: Table, rows: FromClause) -> list[ColumnElement[bool]]:
-    return [column == rows.c[column.name] for column in table.primary_key]
+def _is_its(table: Table, its: Columns) -> list[ColumnElement[bool]]:
+    """Return that a row has the key of one of those that a statement is for."""
+    return [column == its[column.name] for column in table.primary_key]
 
 
 def _sure(changed: int, meant: Sized) -> None:
@@ -166,7 +157,9 @@ def _sure(changed: int, meant: Sized) -> None:
         raise RuntimeError(f"{changed} of {len(meant)} rows have changed")
 
 
-DUE, TAKE, SETTLE_UNSENT = Hot(_due), Hot(_take, TAKEN), Hot(_settle_unsent, UNSENT)
+ITS = [column.name for column in delivery.primary_key]
+DUE = Hot(_due)
+TAKE, SETTLE_UNSENT = ForEach(delivery, ITS, _take), ForEach(delivery, [*ITS, "state"], _settle_unsent)
 
 
 def claim_letters(connection: Connection, worker_id: int, limit: int, now: datetime) -> list[Claim]:
@@ -211,12 +204,14 @@ def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlem
         mine = [one for one in settlements if one.claim.table is table]
         if not mine:
             continue
-        standing, recording = RECORDING[table.name]
-        rows = standing.read(connection, [one.claim.key for one in mine])
+        rows = STANDING[table.name].read(connection, [one.claim.key for one in mine])
         stood = {tuple(key): (was, holder) for *key, was, holder in rows}
         good = [one for one in mine if _may_settle(one, *stood.get(one.claim.key, (None, None)), worker_id)]
         if good:
-            _sure(recording.change(connection, [(*one.claim.key, *_recorded(one)) for one in good]), good)
+            _sure(
+                RECORDING[table.name].change(connection, [(*one.claim.key, *_recorded(one)) for one in good]),
+                good,
+            )
         for one in good:
             if (number := one.claim.mailing_id) is not None:
                 moves[number, State(stood[one.claim.key][0]), one.state] += 1
@@ -233,16 +228,19 @@ def _may_settle(one: Settlement, was: str | None, holder: int | None, worker_id:
     return holds or (one.state == State.SENT and was not in (None, State.SENT))
 
 
-def _recording(table: Table) -> tuple[Hot, Hot]:
-    """Return what locks rows, in one order for all, and tells how they stand; and what records their outcomes."""
+def _standing(table: Table, its: Columns) -> Select[*tuple[Any, ...]]:
+    """Return what locks the rows, in one order for all, and tells of each its key, its state and who holds it."""
+    key = table.primary_key
+    found = select(*key, table.c.state, table.c.worker_id).where(*_is_its(table, its)).order_by(*key)
+    return found.with_for_update(of=table)
+
+
+def _recording(table: Table, its: Columns) -> Update:
+    return update(table).where(*_is_its(table, its)).values({name: its[name] for name in RECORDED})
+
+
+STANDING, RECORDING = dict[str, ForEach](), dict[str, ForEach]()
+for table in (delivery, letter):
     key = [column.name for column in table.primary_key]
-    keys, outcomes = those(table, key), those(table, (*key, *RECORDED))
-    columns = (*table.primary_key, table.c.state, table.c.worker_id)
-    standing = (
-        select(*columns).where(*_same_key(table, keys)).order_by(*table.primary_key).with_for_update(of=table)
-    )
-    recorded = _each_of(table, outcomes).values({name: outcomes.c[name] for name in RECORDED})
-    return Hot(lambda _: standing, keys), Hot(lambda _: recorded, outcomes)
-
-
-RECORDING = {table.name: _recording(table) for table in (delivery, letter)}
+    STANDING[table.name] = ForEach(table, key, partial(_standing, table))
+    RECORDING[table.name] = ForEach(table, [*key, *RECORDED], partial(_recording, table))

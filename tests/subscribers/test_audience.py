@@ -29,7 +29,7 @@ async def standing(world: World, edition: int, moment: datetime | None = None) -
     async with world.db.reading() as session:
         everybody = list((await session.scalars(select(col(Subscriber.id)))).all())
         who = audience.addressees(edition)
-        rows = await run(session, who.read, who=everybody, now=moment or world.clock())
+        rows = await run(session, who.run, who=everybody, now=moment or world.clock())
         return {row[0]: row[-1] for row in rows}
 
 
