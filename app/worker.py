@@ -156,7 +156,7 @@ class Worker:
             pass
 
     def _beaten(self) -> None:
-        if not self.dispatch.renew():
+        if not self.dispatch.fence.renew():
             self._steady_since = asyncio.get_running_loop().time()
 
     async def _enlist(self) -> None:

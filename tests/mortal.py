@@ -33,7 +33,7 @@ from app.core.jobs import Wake
 from app.delivery import workers
 from app.delivery.models import Mailing
 from app.edge import House
-from app.flows import dispatch
+from app.flows import fence
 from app.flows.compose import Composer
 from app.issues.models import Edition, IssueText
 from app.mail.relay import Relay, Timeouts
@@ -171,7 +171,7 @@ def prepared(order: dict[str, Any]) -> Coroutine[Any, Any, None]:
 def shorten(lease: float) -> None:
     """Let a child be taken for dead after so many seconds, not 30, and all that hangs on it in proportion."""
     workers.LEASE = timedelta(seconds=lease)
-    dispatch.FENCE, app_worker.BEAT = 0.6 * lease, lease / 6
+    fence.SILENCE, app_worker.BEAT = 0.6 * lease, lease / 6
 
 
 def obey(task: Coroutine[Any, Any, None]) -> NoReturn:

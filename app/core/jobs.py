@@ -44,11 +44,10 @@ class Ear:
 
     async def wait(self, seconds: float) -> None:
         """Return when called, or after `seconds`."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._event.wait()
-        except TimeoutError:
-            pass
+        if not self._event.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._event.wait()
         self._event.clear()
 
 

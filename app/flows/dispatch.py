@@ -8,19 +8,20 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from app.core.clock import Clock
 from app.core.db import Database
 from app.core.errors import Unavailable
-from app.core.jobs import Ear, Wake
+from app.core.jobs import TICK, Ear, Wake
 from app.delivery.claims import Claim, Key, Settlement
 from app.delivery.models import State
 from app.flows import deliver, faults
 from app.flows.compose import Composer, Envelope
 from app.flows.deliver import Wish
 from app.flows.faults import Faults
+from app.flows.fence import Fence
 from app.flows.gate import Patience, loop_time, pause
 from app.flows.health import Health
 from app.flows.lane import Job, Lane
@@ -32,10 +33,11 @@ from app.mail.relay import Outcome, Relay, Uncertain
 
 log = logging.getLogger(__name__)
 
-TICK = 1.0  # seconds between looks at the ledger when nobody calls
+COMMIT_DELAY = (
+    0.002  # seconds that outcomes wait for others, to share a commit, while more mails are in the air
+)
 IDLE = 10.0  # seconds after which an unused connection is closed
 LONGEST_PAUSE = 15.0  # seconds between two tries to record while the database is away
-FENCE = 18.0  # seconds without a heartbeat after which nothing more is handed over
 
 
 class Dispatch:
@@ -59,10 +61,11 @@ class Dispatch:
         self._turns = Turns(db, relays, self._paces, self._patience, now)
         self._faults, self._faults_told = Faults(), 0
         self._health = Health(db)
-        self._beat_at = float("-inf")  # loop time of the last heartbeat that was saved
-        self._term = self._number = 0
-        self._in_doubt = False  # whether a claim may be committed that we do not know of
-        self._may_owe_letters = True
+        self.fence, self._number = Fence(), 0
+        self._may_owe_letters, self._in_doubt = (
+            True,
+            False,
+        )  # in doubt: a claim may be committed unknown to us
 
     @property
     def idle(self) -> bool:
@@ -73,13 +76,6 @@ class Dispatch:
     def problem(self) -> str | None:
         """What keeps every relay from taking issues, if something does."""
         return self._issues.problem
-
-    def renew(self) -> bool:
-        """Note a heartbeat; after too long a silence what was claimed is not ours any more, and False is returned."""
-        unbroken, self._beat_at = not self._fenced, loop_time()
-        if not unbroken:
-            self._term += 1
-        return unbroken
 
     def stop(self) -> None:
         """Take nothing new, give back what no connection has taken, and wait for no relay that does not answer."""
@@ -97,7 +93,7 @@ class Dispatch:
         self._stocks = {number: one for number, one in stocks.items() if number not in self._faults.halts}
         await self._stop_for_faults()
         await self._health.tell(self._lanes, self.now())
-        self._release(self._issues, lambda job: not self._goes_on(job))
+        self._give_back(self._issues.take_back(lambda job: not self._goes_on(job)))
         self._may_owe_letters = True
         self._ear.call()
 
@@ -106,6 +102,8 @@ class Dispatch:
         wait = TICK
         while not (self.stopping and self.idle):
             await self._ear.wait(TICK)
+            if 0 < len(self._results) < sum(lane.in_hand for lane in self._lanes):
+                await asyncio.sleep(COMMIT_DELAY)
             try:
                 await self._step()
                 wait = TICK
@@ -125,7 +123,8 @@ class Dispatch:
                         if post.gate.failures:
                             await self._serve(post)
                 else:
-                    await asyncio.sleep(pause(post.refused) if post.refused else 0.0)
+                    if post.refused:
+                        await asyncio.sleep(pause(post.refused))
                     await self._serve(post)
         finally:
             await post.hang_up()
@@ -179,7 +178,7 @@ class Dispatch:
             await post.hang_up()
             await post.connect(self._patience)
         has_turn = post.line is not None and await self._turns.come(post)
-        if not has_turn or self._fenced or not self._goes_on(job) or post.line is None:
+        if not has_turn or self.fence.is_shut or not self._goes_on(job) or post.line is None:
             return deliver.released(job.claim, self.now())
         post.in_hand = True
         was_fresh, sender, since = post.line.fresh, post.relay.url.sender or envelope.sender, self.now()
@@ -189,7 +188,7 @@ class Dispatch:
             return deliver.failed(job.claim, error, self.now())
         if await post.gave_up(outcome) and not was_fresh:  # at once on a new one, whose word counts
             return await self._hand_over(post, job, envelope)
-        outcome = self._paces.heard(post.relay.url.name, job.claim, outcome, since)
+        outcome = self._paces.heard(post.name, job.claim, outcome, since)
         if (reason := post.heard(outcome, was_fresh, loop_time())) is not None:
             return deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
         self._note_fault(job, outcome)
@@ -199,15 +198,15 @@ class Dispatch:
         """Stop a mailing at once where too many of its mails meet a fault of our own."""
         if self._faults.note(job.claim, outcome):
             self._stocks.pop(job.claim.mailing_id or 0, None)
-            self._release(self._issues, lambda one: not self._goes_on(one))
+            self._give_back(self._issues.take_back(lambda one: not self._goes_on(one)))
 
     def _goes_on(self, job: Job) -> bool:
         """Tell whether a job is still to be done: it is ours, and nobody has stopped its mailing."""
-        return job.term == self._term and (job.stock is None or job.stock.mailing_id in self._stocks)
+        return job.term == self.fence.term and (job.stock is None or job.stock.mailing_id in self._stocks)
 
     def _settlement(self, post: Post, job: Job, outcome: Outcome) -> Settlement:
-        name, jitter = post.relay.url.name, random.uniform(-1, 1)
-        return deliver.settlement(job.claim, outcome, name, job.holds, self.now(), jitter)
+        jitter = random.uniform(-1, 1)
+        return deliver.settlement(job.claim, outcome, post.name, job.holds, self.now(), jitter)
 
     def _put_down(self, one: Settlement) -> asyncio.Future[None]:
         """Hand an outcome to the writer; the future is done once it is committed, whenever that is."""
@@ -221,15 +220,12 @@ class Dispatch:
         await self._faults.hold(self.db)
         await self._paces.settle()
         for lane in self._lanes:
-            lane.match()  # a relay that has fallen silent is waited for no longer
-            for job in lane.stuck(self.stopping):
-                self._put_down(deliver.released(job.claim, self.now()))
+            self._give_back(lane.stuck(self.stopping))
         taken = list(self._results)
         gone = [one.claim.key for one, _ in taken]
         if not taken and not any(self._room(lane, gone) or lane.jobs for lane in self._lanes):
             return
-        taken_on: list[Claim] = []
-        stocks = dict(self._stocks)  # a mailing may be stopped while the database works
+        taken_on, stocks = list[Claim](), dict(self._stocks)  # a mailing may be stopped meanwhile
         try:
             await self._reconcile()
             outcomes, wish, now = [one for one, _ in taken], await self._wish(gone), self.now()
@@ -272,13 +268,9 @@ class Dispatch:
             if not saved.done():
                 saved.set_result(None)
 
-    @property
-    def _fenced(self) -> bool:
-        return loop_time() - self._beat_at > FENCE
-
     def _room(self, lane: Lane, gone: Collection[Key]) -> int:
         held = len(lane.held) - sum(key in lane.held for key in gone)
-        return 0 if self.stopping or self._fenced else lane.room(held, loop_time())
+        return 0 if self.stopping or self.fence.is_shut else lane.room(held, loop_time())
 
     async def _wish(self, gone: Collection[Key]) -> Wish:
         """Return what there is room for; the order of the mailings turns from claim to claim."""
@@ -293,8 +285,8 @@ class Dispatch:
         self._number += 1
         lane, rank = (self._letters, 0) if claim.mailing_id is None else (self._issues, 1)
         lane.held.add(claim.key)
-        lane.put(Job(rank, self._number, claim, stocks.get(claim.mailing_id or 0), self._term))
+        lane.put(Job(rank, self._number, claim, stocks.get(claim.mailing_id or 0), self.fence.term))
 
-    def _release(self, lane: Lane, which: Callable[[Job], bool]) -> None:
-        for job in lane.take_back(which):
+    def _give_back(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
             self._put_down(deliver.released(job.claim, self.now()))

@@ -59,6 +59,11 @@ class Lane:
         return shut[0] if len(shut) == len(self.gates) else None
 
     @property
+    def in_hand(self) -> int:
+        """How many jobs its connections have taken and not put down."""
+        return sum(gate.in_hand for gate in self.gates.values())
+
+    @property
     def health(self) -> dict[str, str | None]:
         """What is wrong with each of its relays, by name."""
         return {gate.name: gate.trouble for gate in self.gates.values()}
@@ -161,7 +166,11 @@ class Lane:
         return least
 
     def stuck(self, all_of_them: bool) -> list[Job]:
-        """Take from the queue, and return, the jobs that no relay may take now: it is out, or has closed to them."""
+        """Take from the queue, and return, the jobs that no relay may take now: it is out, or has closed to them.
+
+        Before that, jobs are handed out that waited for a relay which has fallen silent.
+        """
+        self.match()
         if all_of_them or self.problem:
             return self.take_back(lambda _: True)
         if not self._is_choosy:

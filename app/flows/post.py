@@ -1,7 +1,7 @@
 """One connection's place: what it hears of its relay, and what that says of the relay, of us, and of the mail."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.flows import deliver
 from app.flows.gate import Gate, Patience, loop_time
@@ -20,11 +20,11 @@ class Post:
     line: Line | None = None
     in_hand: bool = False  # whether a mail may have been handed over whose outcome is not known yet
     refused: int = 0  # failures of this connection in a row, while others may get through
+    name: str = field(init=False)  # of the relay
+    gate: Gate = field(init=False)  # what all connections to this relay know of it
 
-    @property
-    def gate(self) -> Gate:
-        """What all connections to this relay know of it."""
-        return self.lane.gates[id(self.relay)]
+    def __post_init__(self) -> None:
+        self.name, self.gate = self.relay.url.name, self.lane.gates[id(self.relay)]
 
     @property
     def ready(self) -> bool:
@@ -33,16 +33,15 @@ class Post:
 
     def heard(self, outcome: Outcome, was_fresh: bool, at: float) -> str | None:
         """Note what an outcome at loop time `at` says of the relay; returns why the mail is to wait, if it is."""
-        name = self.relay.url.name
         if isinstance(outcome, Refused) and deliver.is_about_us(outcome):
-            sentence = f"The relay {name} refuses our sender: {outcome.reply.code} {outcome.reply.text}"
+            sentence = f"The relay {self.name} refuses our sender: {outcome.reply.code} {outcome.reply.text}"
             self.failed(sentence, at, fault=sentence)
         elif not isinstance(outcome, Uncertain | Unreached):
             self.refused = 0
             self.lane.answered(self.gate, at)
             self.gate.proven |= isinstance(outcome, Sent)
         elif was_fresh or isinstance(outcome, Uncertain):  # any other connection is simply replaced
-            self.failed(f"The relay {name} takes no mail: {outcome.reason}", at)
+            self.failed(f"The relay {self.name} takes no mail: {outcome.reason}", at)
             if isinstance(outcome, Unreached) and outcome.reply is None:
                 return outcome.reason  # it broke off without a word, so this very mail may be why
         return None

@@ -30,7 +30,7 @@ class Turns:
 
     async def come(self, post: Post) -> bool:
         """Wait for the relay's next slot; False when there is none to be had, or its day's mails are used up."""
-        name = post.relay.url.name
+        name = post.name
         if name not in self._pacers and name not in self._quotas:
             return True
         with suppress(TimeoutError, Unavailable):
