@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import uvicorn
+import uvloop
 
 from app import mailbox, main
 from app.cli import demo as samples
@@ -99,7 +100,7 @@ def _start(host: str, port: int, programs: Programs) -> None:
     _allow_many_files()
     taken = _listen(host, port) if programs.pages else None
     try:
-        asyncio.run(_run(settings, taken, programs))
+        uvloop.run(_run(settings, taken, programs))
     except ExceptionGroup as group:
         raise _first(group) or group from None
     except asyncio.CancelledError:

@@ -92,8 +92,13 @@ class ReplyQueue(asyncio.BufferedProtocol):
     async def drained(self, seconds: float) -> None:
         """Returns when the kernel has all that was written, or a reply came early. Raises Lost."""
         limit = self._loop.time() + seconds
-        while self.paused and not self._replies and self._fault is None:
-            await self._stirred(limit, f"the relay took no data for {seconds:g} s")
+        while self._transport.get_write_buffer_size() and not self._replies and self._fault is None:
+            if self.paused:
+                await self._stirred(limit, f"the relay took no data for {seconds:g} s")
+            else:
+                await asyncio.sleep(0)  # uvloop writes when all that is ready has had its turn
+        if self._transport.is_closing():
+            self._fault = self._fault or "the connection is closed"
         if self._fault is not None and not self._replies:
             raise Lost(self._fault)
 
