@@ -165,12 +165,14 @@ class Worker:
             preparing = [one for one in await mailings.under_way(session) if one.enlisted_at is None]
         for mailing in preparing:
             async with self.db.reading() as session:
-                readers = await publish.readers_of(session, mailing)
+                whose = await publish.audience_of(session, mailing)
             while mailing.enlisted_at is None and mailing.state == "preparing":
-                async with self.db.transaction() as session:
-                    await publish.enlist_next(session, mailing, readers, self.now())
-                    mailing = await mailings.get(session, mailing.id or 0)
-                self.wake.call()
+                had = mailing.audience
+                mailing = await self.db.perform(
+                    lambda session: publish.enlist_next(session, mailing.id or 0, whose, self.now())  # noqa: B023
+                )
+                if not had:  # whoever hands over looks by himself from then on
+                    self.wake.call()
 
     async def _note_rates(self) -> None:
         at = asyncio.get_running_loop().time()

@@ -118,7 +118,7 @@ class World:
     async def enlist(self, session: AsyncSession, mailing_id: int) -> None:
         """Owe a mailing to the next chunk of its readers, as a worker does."""
         one = await mailings.get(session, mailing_id)
-        await publish.enlist_next(session, one, await publish.readers_of(session, one), self.clock())
+        await publish.enlist_next(session, mailing_id, await publish.audience_of(session, one), self.clock())
 
     def worker(self, timeouts: Timeouts = QUICK) -> Worker:
         """Return a worker on this house; its relays are those of the settings."""

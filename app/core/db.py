@@ -222,7 +222,7 @@ async def run(
     **named: Given.kwargs,
 ) -> Found:  # fmt: skip
     """Run a step of `Database.work` as a part of a session's transaction."""
-    return await (await session.connection()).run_sync(step, *given, **named)
+    return await session.run_sync(lambda here: step(here.connection(), *given, **named))
 
 
 async def changed(session: AsyncSession, statement: Executable) -> int:

@@ -10,12 +10,20 @@ Found = TypeVar("Found")
 Story = Callable[[AsyncSession], Coroutine[Any, Any, Found]]
 
 
+class _Plain(AsyncSession):
+    """A session on a plain connection, whose cursors need nobody to wait for them."""
+
+    async def execute(self, *given: Any, **named: Any) -> Any:
+        """Execute a statement."""
+        return self.sync_session.execute(*given, **named)
+
+
 def end_of(connection: Connection, story: Story[Found]) -> Found:
     """Run a story in the transaction of a connection, and return what it returned.
 
     The connection never makes its session wait, so a story comes to its end at the first push.
     """
-    session = AsyncSession(expire_on_commit=False, join_transaction_mode="rollback_only")
+    session = _Plain(expire_on_commit=False, join_transaction_mode="rollback_only")
     session.sync_session.bind = connection
     telling = story(session)
     try:

@@ -6,6 +6,7 @@ tally of a mailing moves in the same transaction as its rows, so that the books 
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
@@ -44,28 +45,32 @@ mailing: Table = Mailing.__table__  # type: ignore[attr-defined]
 CHUNK = 5_000
 
 
-async def enlist(
-    session: AsyncSession,
-    mailing_id: int,
-    readers: Select[*tuple[Any, ...]],
-    now: datetime,
-    chunk: int = CHUNK,
-) -> bool:
-    """Owe the issue to the next `chunk` of `readers` (subscriber_id, provider); True when nobody is left.
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Whom an issue is owed to, as two SELECTs: `chosen` of every subscriber_id it may be, in the order of an index,
+    and `readers` of who of them it is (subscriber_id, provider); a third column `slot` says whose own hour is to come.
+    """
 
-    A third column `slot` says whose own hour is to come: their row is due then, and lives from then on. Only a
-    mailing in preparation owes anything. A row that exists is left alone, so a repeated or interrupted call owes
-    nothing twice.
+    chosen: Select[int]
+    readers: Select[*tuple[Any, ...]]
+
+
+async def enlist(
+    session: AsyncSession, mailing_id: int, audience: Audience, now: datetime, chunk: int = CHUNK
+) -> bool:
+    """Owe the issue to the readers among the next `chunk` of those who have chosen it; True when nobody is left.
+
+    Who has an hour of their own is due then, and lives from then on. Only a mailing in preparation owes anything. A
+    row that exists is left alone, so a repeated or interrupted call owes nothing twice.
     """
     row = (await session.execute(select(mailing).where(mailing.c.id == mailing_id).with_for_update())).one()
     if row.state != MailingState.PREPARING:
         return False  # paused or cancelled a moment ago: nothing more is owed
-    who = readers.subquery()
-    ids = select(who.c.subscriber_id).where(who.c.subscriber_id > row.cursor).order_by(who.c.subscriber_id)
-    upto = (await session.execute(select(func.max(ids.limit(chunk).subquery().c.subscriber_id)))).scalar()
+    upto = await _end_of_chunk(session, audience.chosen, row.cursor, chunk)
     if upto is None:
         await session.execute(_mailing(mailing_id).values(enlisted_at=now))
         return True
+    who = audience.readers.subquery()
     theirs = and_(who.c.subscriber_id > row.cursor, who.c.subscriber_id <= upto)
     at_once, kind = literal(now, delivery.c.due_at.type), delivery.c.slot.type
     slot: ColumnElement[Any] = who.c.slot if "slot" in who.c else cast(null(), kind)
@@ -78,11 +83,21 @@ async def enlist(
     added = await changed(session, statement)
     await session.execute(_mailing(mailing_id).values(cursor=upto, audience=mailing.c.audience + added))
     if "slot" in who.c:
-        await _wait(
-            session, row, (await session.execute(select(func.max(who.c.slot)).where(theirs))).scalar()
-        )
+        await _wait(session, row, upto)
     await run(session, books.count, books.NOBODY, Counter({(mailing_id, None, State.OWED): added}))
     return False
+
+
+async def _end_of_chunk(session: AsyncSession, chosen: Select[int], after: int, chunk: int) -> int | None:
+    """Return the id that ends the next chunk, read from the index alone; None when there is none after `after`."""
+    [number] = chosen.selected_columns
+    following = chosen.where(number > after)
+    its_last = following.order_by(number).limit(1).offset(chunk - 1)
+    ends = func.coalesce(
+        its_last.scalar_subquery(), following.with_only_columns(func.max(number)).scalar_subquery()
+    )
+    upto: int | None = (await session.execute(select(ends))).scalar()
+    return upto
 
 
 async def providers_due(session: AsyncSession, mailing_id: int, now: datetime) -> list[str]:
@@ -101,8 +116,11 @@ def with_due(mailing_id: int, now: datetime) -> Select[str]:
     return select(found.c.provider).where(found.c.provider.is_not(None), due.scalar_subquery() <= now)
 
 
-async def _wait(session: AsyncSession, row: Any, last: datetime | None) -> None:
-    """Let a mailing live longer by as much as the last of its readers' hours is away."""
+async def _wait(session: AsyncSession, row: Any, upto: int) -> None:
+    """Let a mailing live longer by as much as the last of the hours is away that the readers of a chunk chose."""
+    who = delivery.c.subscriber_id
+    theirs = and_(delivery.c.issue_id == row.issue_id, who > row.cursor, who <= upto)
+    last = (await session.execute(select(func.max(delivery.c.slot)).where(theirs))).scalar()
     longer = ceil((last - row.started_at).total_seconds()) - row.wait if last else 0
     if longer > 0:
         values = {"wait": row.wait + longer, "expires_at": row.expires_at + timedelta(seconds=longer)}

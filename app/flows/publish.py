@@ -15,6 +15,7 @@ from sqlmodel import col
 from app.core.db import Database, upsert
 from app.core.errors import Conflict, Fault, Invalid
 from app.delivery import ledger, mailings
+from app.delivery.ledger import Audience
 from app.delivery.models import Mailing, MailingState, Rendition
 from app.flows import references
 from app.flows.compose import Composer
@@ -192,16 +193,15 @@ async def _keep(
     await session.execute(insert.on_conflict_do_nothing())
 
 
-async def enlist_next(
-    session: AsyncSession, mailing: Mailing, readers: Select[*tuple[Any, ...]], now: datetime
-) -> None:
-    """Owe a mailing's issue to the next chunk of its `readers`; the last one completes it."""
-    if await ledger.enlist(session, mailing.id or 0, readers, now):
-        await mailings.complete(session, mailing.id or 0)
+async def enlist_next(session: AsyncSession, mailing_id: int, whose: Audience, now: datetime) -> Mailing:
+    """Owe a mailing's issue to the next chunk of its audience; the last one completes it. Returns what it is then."""
+    if await ledger.enlist(session, mailing_id, whose, now):
+        await mailings.complete(session, mailing_id)
+    return await mailings.get(session, mailing_id)
 
 
-async def readers_of(session: AsyncSession, mailing: Mailing) -> Select[*tuple[Any, ...]]:
-    """Select who is due a mailing that has begun, and whose own hour is still to come; made once for all chunks."""
+async def audience_of(session: AsyncSession, mailing: Mailing) -> Audience:
+    """Return who is due a mailing that has begun, and whose own hour is still to come; made once for all chunks."""
     if mailing.cutoff is None:
         raise RuntimeError("a mailing without a cutoff has no audience")
     issue = await store.issue(session, mailing.issue_id)
@@ -210,9 +210,9 @@ async def readers_of(session: AsyncSession, mailing: Mailing) -> Select[*tuple[A
     if cadence.is_weekend_extra(edition.cadence, issue.date):
         readers = audience.sparing_weekends(readers)
     wanted = await audience.hours(session, edition.timezone)
-    return audience.at_their_hour(
-        readers, hours.slots(wanted, mailing.started_at or mailing.cutoff), edition.timezone
-    )
+    slots = hours.slots(wanted, mailing.started_at or mailing.cutoff)
+    readers = audience.at_their_hour(readers, slots, edition.timezone)
+    return Audience(audience.choosers_of(issue.edition_id, mailing.cutoff), readers)
 
 
 async def cancel(session: AsyncSession, mailing_id: int, now: datetime) -> Mailing:

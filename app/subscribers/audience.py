@@ -32,18 +32,19 @@ DUE, LEFT, SUPPRESSED = "due", "left", "suppressed"
 
 
 _id: ColumnElement[int] = Subscriber.__table__.c.id  # type: ignore[attr-defined]
+_chooser: ColumnElement[int] = Subscription.__table__.c.subscriber_id  # type: ignore[attr-defined]
+
+
+def choosers_of(edition_id: int, cutoff: datetime) -> Select[int]:
+    """Select the id of everybody who had chosen the edition at the cutoff, whether they are its readers or not."""
+    return select(_chooser).where(_chosen(edition_id, cutoff))
 
 
 def readers_of(edition_id: int, cutoff: datetime) -> Select[int, str]:
     """Select (subscriber_id, provider) of everybody who had chosen the edition at the cutoff and still wants it."""
-    chosen = and_(
-        col(Subscription.subscriber_id) == Subscriber.id,
-        col(Subscription.edition_id) == edition_id,
-        col(Subscription.since) <= cutoff,
-    )
     return (
         select(_id.label("subscriber_id"), domains.their_provider().label("provider"))
-        .join(Subscription, chosen)
+        .join(Subscription, and_(_chooser == Subscriber.id, _chosen(edition_id, cutoff)))
         .outerjoin(MailDomain, domains.theirs())
         .where(_reachable(cutoff), ~_suppressed())
     )
@@ -112,6 +113,10 @@ def _addressees(edition_id: int, is_postgresql: bool) -> Select[int, str, str, s
         .outerjoin(Subscription, chosen)
         .where(among(_id, "who", is_postgresql))
     )
+
+
+def _chosen(edition_id: int, cutoff: datetime) -> ColumnElement[bool]:
+    return and_(col(Subscription.edition_id) == edition_id, col(Subscription.since) <= cutoff)
 
 
 def _reachable(now: datetime | BindParameter[datetime]) -> ColumnElement[bool]:

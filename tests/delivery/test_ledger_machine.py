@@ -22,6 +22,7 @@ from app.core.db import Database, run
 from app.core.errors import Conflict
 from app.delivery import books, claims, ledger, mailings
 from app.delivery.claims import Claim, Settlement
+from app.delivery.ledger import Audience
 from app.delivery.models import Delivery, Mailing, State
 from app.issues.models import Issue
 from app.subscribers import audience
@@ -200,24 +201,25 @@ class Ledger(RuleBasedStateMachine):
 
     def enlist(self, number: int, one: Sending) -> None:
         """Owe a mailing to its next chunk."""
-        readers = audience.readers_of(EDITION, one.cutoff)
+        whose = Audience(audience.choosers_of(EDITION, one.cutoff), audience.readers_of(EDITION, one.cutoff))
 
         async def move(session: AsyncSession) -> None:
-            if await ledger.enlist(session, number, readers, self.now, CHUNK):
+            if await ledger.enlist(session, number, whose, self.now, CHUNK):
                 await mailings.complete(session, number)
 
         self.make(move)
         if one.state != "preparing":
             return
-        due = [
+        chosen = [
             who
             for who, reader in sorted(self.model.readers.items())
-            if who > one.cursor and reader.stands == "due" and reader.since <= one.cutoff
+            if who > one.cursor and reader.since <= one.cutoff
         ][:CHUNK]
-        for who in due:
-            self.model.rows.setdefault((number, who), Row("owed", self.now))
+        for who in chosen:
+            if self.model.readers[who].stands == "due":
+                self.model.rows.setdefault((number, who), Row("owed", self.now))
             one.cursor = who
-        if not due:
+        if not chosen:
             one.whole, one.state = True, "sending"
 
     def a_worker_claims(self, worker: int, limit: int, number: int) -> None:

@@ -15,6 +15,7 @@ from app.core.db import Database, metadata, run
 from app.core.errors import Misconfigured
 from app.delivery import books, claims, ledger, mailings, workers
 from app.delivery.claims import Settlement
+from app.delivery.ledger import Audience
 from app.delivery.models import Delivery, Letter, Mailing, State
 from app.issues.models import Issue
 from app.subscribers import audience
@@ -97,9 +98,10 @@ async def owed(db: Database, readers: int) -> int:
         number = mailing.id or 0
         assert await mailings.start(session, number, NOW, NOW)
     whole, rounds = False, 0
+    whose = Audience(audience.choosers_of(1, NOW), audience.readers_of(1, NOW))
     while not whole:
         async with db.transaction() as session:
-            whole = await ledger.enlist(session, number, audience.readers_of(1, NOW), NOW, chunk=3)
+            whole = await ledger.enlist(session, number, whose, NOW, chunk=3)
             rounds += 1
     assert rounds == -(-readers // 3) + 1
     async with db.transaction() as session:

@@ -9,6 +9,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.delivery import ledger, mailings
+from app.delivery.ledger import Audience
 from app.delivery.models import Delivery, Mailing
 from app.flows import account
 from app.subscribers import audience
@@ -198,8 +199,9 @@ async def test_a_mailing_cancelled_while_its_audience_is_counted_owes_no_more(wo
     mailing = await world.send(await world.issue())
     await act(world, mailing, "cancel")
     async with world.db.transaction() as session:
-        readers = audience.readers_of(1, world.clock())
-        assert not await ledger.enlist(session, mailing, readers, world.clock())
+        now = world.clock()
+        whose = Audience(audience.choosers_of(1, now), audience.readers_of(1, now))
+        assert not await ledger.enlist(session, mailing, whose, now)
     assert sum((await world.books_balance(mailing)).values()) == 0
     assert (await world.mailing(mailing))["state"] == "cancelled"
 
