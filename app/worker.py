@@ -7,7 +7,10 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core import jobs
 from app.core.clock import clock
@@ -98,23 +101,23 @@ class Worker:
 
     async def advance(self) -> None:
         """Start what is due, render it, owe it to its readers, and finish what is done."""
-        async with self.db.transaction() as session:
-            await publish.begin_due(session, self.now())
+        await self.db.perform(lambda session: publish.begin_due(session, self.now()))
         await publish.set_type(self.db, self.composer)
         await self._enlist()
-        async with self.db.transaction() as session:
-            for mailing_id in await deliver.look_after(session, self.now()):
-                log.info("mailing %d is finished", mailing_id)
+        for mailing_id in await self.db.perform(lambda session: deliver.look_after(session, self.now())):
+            log.info("mailing %d is finished", mailing_id)
 
     async def report(self) -> None:
         """Say on the mailings what keeps this worker from sending, and how fast it sends."""
-        async with self.db.transaction() as session:
-            if (problem := self.dispatch.problem) or problem != self._problem:
-                await mailings.report_problem(session, problem)
-            self._problem = problem
-            await self._note_rates()
-            for mailing_id, rate in self._rates.items():
-                await books.note_rate(session, mailing_id, self.id, rate, self.now())
+        self._note_rates()
+        if (problem := self.dispatch.problem) or problem != self._problem or self._rates:
+            await self.db.perform(partial(self._tell, problem))
+        self._problem = problem
+
+    async def _tell(self, problem: str | None, session: AsyncSession) -> None:
+        await mailings.report_problem(session, problem)
+        for mailing_id, rate in self._rates.items():
+            await books.note_rate(session, mailing_id, self.id, rate, self.now())
 
     async def beat(self) -> None:
         """Show that this worker lives, and give back what the dead held.
@@ -174,7 +177,7 @@ class Worker:
                 if not had:  # whoever hands over looks by himself from then on
                     self.wake.call()
 
-    async def _note_rates(self) -> None:
+    def _note_rates(self) -> None:
         at = asyncio.get_running_loop().time()
         if (passed := at - self._rated_at) < TICK:
             return
