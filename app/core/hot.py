@@ -100,7 +100,7 @@ class ForEach:
         if is_postgresql(connection):
             arrays = zip(names, map(list, zip(*rows, strict=True)), strict=True)
             return [words.parameters({**values, **dict(arrays)})]
-        return [words.parameters({**values, **dict(zip(names, row, strict=True))}) for row in rows]
+        return words.repeated(names, rows, values)
 
     def _text(self, connection: Connection) -> "_Text":
         name = connection.dialect.name
@@ -136,6 +136,23 @@ class _Text:
         for name, write in self.written.items():
             values[name] = write(values[name])
         return values if self.order is None else [values[name] for name in self.order]
+
+    def repeated(
+        self, names: Sequence[str], rows: Rows, values: Mapping[str, Any]
+    ) -> Sequence[Sequence[Any]]:
+        """Return the parameters for each of many rows, whose columns have `names`; the values are the same for all."""
+        common = {**values, **self.fixed}
+        shared = [self.written[name](one) if name in self.written else one for name, one in common.items()]
+        places = {name: place for place, name in enumerate((*names, *common))}
+        order = [places[name] for name in self.order or ()]
+        writes = [(places[name], write) for name, write in self.written.items() if name in names]
+        found = list[Sequence[Any]]()
+        for row in rows:
+            those = [*row, *shared]
+            for place, write in writes:
+                those[place] = write(those[place])
+            found.append([those[place] for place in order])
+        return found
 
 
 def _text(statement: Any, connection: Connection) -> _Text:
