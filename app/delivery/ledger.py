@@ -5,7 +5,7 @@ tally of a mailing moves in the same transaction as its rows, so that the books 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
@@ -28,6 +28,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
     tuple_,
     update,
 )
@@ -45,14 +46,19 @@ mailing: Table = Mailing.__table__  # type: ignore[attr-defined]
 CHUNK = 5_000
 
 
+Readers = Select[*tuple[Any, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Whom an issue is owed to, as two SELECTs: `chosen` of every subscriber_id it may be, in the order of an index,
-    and `readers` of who of them it is (subscriber_id, provider); a third column `slot` says whose own hour is to come.
+    """Whom an issue is owed to. `chosen` selects every subscriber_id it may be, in the order of an index; `readers`
+    selects who of them it is (subscriber_id, provider), above one id and up to another.
+
+    A third column `slot` says whose own hour is to come.
     """
 
     chosen: Select[int]
-    readers: Select[*tuple[Any, ...]]
+    readers: Callable[[int, int], Readers]
 
 
 async def enlist(
@@ -70,14 +76,13 @@ async def enlist(
     if upto is None:
         await session.execute(_mailing(mailing_id).values(enlisted_at=now))
         return True
-    who = audience.readers.subquery()
-    theirs = and_(who.c.subscriber_id > row.cursor, who.c.subscriber_id <= upto)
+    who = audience.readers(row.cursor, upto).subquery()
     at_once, kind = literal(now, delivery.c.due_at.type), delivery.c.slot.type
     slot: ColumnElement[Any] = who.c.slot if "slot" in who.c else cast(null(), kind)
     owed = select(
         literal(row.issue_id), who.c.subscriber_id, literal(mailing_id), who.c.provider,
         literal(State.OWED.value), literal(0), func.coalesce(slot, at_once), slot,
-    ).where(theirs)  # fmt: skip
+    ).where(true())  # fmt: skip  # SQLite takes the ON of ON CONFLICT for a join's otherwise
     columns = ["issue_id", "subscriber_id", "mailing_id", "provider", "state", "attempts", "due_at", "slot"]
     statement = upsert(session, delivery).from_select(columns, owed).on_conflict_do_nothing()
     added = await changed(session, statement)

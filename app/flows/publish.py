@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Select, select
@@ -212,7 +213,9 @@ async def audience_of(session: AsyncSession, mailing: Mailing) -> Audience:
     wanted = await audience.hours(session, edition.timezone)
     slots = hours.slots(wanted, mailing.started_at or mailing.cutoff)
     readers = audience.at_their_hour(readers, slots, edition.timezone)
-    return Audience(audience.choosers_of(issue.edition_id, mailing.cutoff), readers)
+    return Audience(
+        audience.choosers_of(issue.edition_id, mailing.cutoff), partial(audience.between, readers)
+    )
 
 
 async def cancel(session: AsyncSession, mailing_id: int, now: datetime) -> Mailing:

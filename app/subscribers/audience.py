@@ -50,6 +50,12 @@ def readers_of(edition_id: int, cutoff: datetime) -> Select[int, str]:
     )
 
 
+def between(readers: Select[*tuple[Any, ...]], after: int, upto: int) -> Select[*tuple[Any, ...]]:
+    """Leave those whose id is above `after` and at most `upto`; said of both tables, so that each is read by it."""
+    both = (_id, _chooser)
+    return readers.where(*(one > after for one in both), *(one <= upto for one in both))
+
+
 def sparing_weekends(readers: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
     """Leave out those who want nothing on Saturdays and Sundays."""
     return readers.where(col(Subscriber.weekdays_only).is_(False))

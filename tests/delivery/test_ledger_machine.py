@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -201,7 +201,8 @@ class Ledger(RuleBasedStateMachine):
 
     def enlist(self, number: int, one: Sending) -> None:
         """Owe a mailing to its next chunk."""
-        whose = Audience(audience.choosers_of(EDITION, one.cutoff), audience.readers_of(EDITION, one.cutoff))
+        readers = partial(audience.between, audience.readers_of(EDITION, one.cutoff))
+        whose = Audience(audience.choosers_of(EDITION, one.cutoff), readers)
 
         async def move(session: AsyncSession) -> None:
             if await ledger.enlist(session, number, whose, self.now, CHUNK):

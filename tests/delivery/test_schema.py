@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,7 @@ async def owed(db: Database, readers: int) -> int:
         number = mailing.id or 0
         assert await mailings.start(session, number, NOW, NOW)
     whole, rounds = False, 0
-    whose = Audience(audience.choosers_of(1, NOW), audience.readers_of(1, NOW))
+    whose = Audience(audience.choosers_of(1, NOW), partial(audience.between, audience.readers_of(1, NOW)))
     while not whole:
         async with db.transaction() as session:
             whole = await ledger.enlist(session, number, whose, NOW, chunk=3)

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -200,7 +201,8 @@ async def test_a_mailing_cancelled_while_its_audience_is_counted_owes_no_more(wo
     await act(world, mailing, "cancel")
     async with world.db.transaction() as session:
         now = world.clock()
-        whose = Audience(audience.choosers_of(1, now), audience.readers_of(1, now))
+        readers = partial(audience.between, audience.readers_of(1, now))
+        whose = Audience(audience.choosers_of(1, now), readers)
         assert not await ledger.enlist(session, mailing, whose, now)
     assert sum((await world.books_balance(mailing)).values()) == 0
     assert (await world.mailing(mailing))["state"] == "cancelled"
