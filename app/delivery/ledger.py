@@ -77,7 +77,8 @@ async def enlist(
         await session.execute(_mailing(mailing_id).values(enlisted_at=now))
         return True
     who = audience.readers(row.cursor, upto).subquery()
-    at_once, kind = literal(now, delivery.c.due_at.type), delivery.c.slot.type
+    # Due since the start: a clock that is set back meanwhile makes nobody wait.
+    at_once, kind = literal(row.started_at, delivery.c.due_at.type), delivery.c.slot.type
     slot: ColumnElement[Any] = who.c.slot if "slot" in who.c else cast(null(), kind)
     owed = select(
         literal(row.issue_id), who.c.subscriber_id, literal(mailing_id), who.c.provider,

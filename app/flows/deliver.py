@@ -55,10 +55,11 @@ def exchange(
     room, left = wish.issues if wish.apart else wish.issues - len(taken), dict(wish.limits)
     for waiting, one in zip(range(len(wish.stocks), 0, -1), wish.stocks, strict=True):
         share, who = -(-room // waiting), audience.addressees(one.press(one.default).edition_id)
+        time = one.time(now)
         for provider in wish.limits if share > 0 else ():
             limit = left[provider] if provider in one.providers else 0
             if (many := share if limit is None else min(share, limit)) > 0:
-                mine = claims.claim(connection, worker_id, (one.mailing_id, provider), who, many, now)
+                mine = claims.claim(connection, worker_id, (one.mailing_id, provider), who, many, time)
                 taken, room, share = taken + mine, room - len(mine), share - len(mine)
                 left[provider] = limit and limit - len(mine)
     return taken
@@ -88,9 +89,9 @@ def failed(claim: Claim, error: Exception, now: datetime) -> Settlement:
     return Settlement(claim, State.FAILED, due_at=now, done_at=now, reason=reason, attempts=claim.attempts)
 
 
-def released(claim: Claim, now: datetime) -> Settlement:
+def released(claim: Claim, due_at: datetime) -> Settlement:
     """Give a claim back untouched: it was not tried."""
-    return Settlement(claim, State.OWED, due_at=now, done_at=now, attempts=claim.attempts - 1)
+    return Settlement(claim, State.OWED, due_at=due_at, done_at=due_at, attempts=claim.attempts - 1)
 
 
 def put_off(claim: Claim, reason: str, now: datetime, jitter: float) -> Settlement:

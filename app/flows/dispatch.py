@@ -169,17 +169,17 @@ class Dispatch:
             async with post.gate.trial(self._patience):
                 return await self._hand_over(post, job, envelope)
         except TimeoutError:  # the worker stops
-            return deliver.released(job.claim, self.now())
+            return self._released(job)
 
     async def _hand_over(self, post: Post, job: Job, envelope: Envelope) -> Settlement:
         if post.gate.until > loop_time():  # another connection has failed while this one waited
-            return deliver.released(job.claim, self.now())
+            return self._released(job)
         if not post.ready and self._goes_on(job):
             await post.hang_up()
             await post.connect(self._patience)
         has_turn = post.line is not None and await self._turns.come(post)
         if not has_turn or self.fence.is_shut or not self._goes_on(job) or post.line is None:
-            return deliver.released(job.claim, self.now())
+            return self._released(job)
         post.in_hand = True
         was_fresh, sender, since = post.line.fresh, post.relay.url.sender or envelope.sender, self.now()
         try:
@@ -287,6 +287,11 @@ class Dispatch:
         lane.held.add(claim.key)
         lane.put(Job(rank, self._number, claim, stocks.get(claim.mailing_id or 0), self.fence.term))
 
+    def _released(self, job: Job) -> Settlement:
+        """Give a job back untried: it is due as it was, whatever a clock says by then."""
+        since_start = job.stock.started_at if job.stock else self.now()
+        return deliver.released(job.claim, job.claim.slot or since_start)
+
     def _give_back(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            self._put_down(deliver.released(job.claim, self.now()))
+            self._put_down(self._released(job))

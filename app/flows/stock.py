@@ -29,7 +29,12 @@ class Stock:
     presses: dict[str, Press]
     default: str
     holds: bool
+    started_at: datetime
     providers: Sequence[str] = ()
+
+    def time(self, now: datetime) -> datetime:
+        """Return the time as this mailing has it: never before its start, wherever a clock has been set back to."""
+        return max(now, self.started_at)
 
     def press(self, language: str) -> Press:
         """Return the press for a reader's language, else the edition's own."""
@@ -55,7 +60,8 @@ async def stock(session: AsyncSession, composer: Composer, mailing: Mailing) -> 
         for language, one in made.items()
     }
     default = edition.language if edition.language in presses else next(iter(presses))
-    return Stock(mailing.id or 0, presses, default, mailing.on_uncertain == "hold")
+    holds = mailing.on_uncertain == "hold"
+    return Stock(mailing.id or 0, presses, default, holds, mailing.started_at)
 
 
 async def restock(
@@ -72,7 +78,7 @@ async def restock(
             if mailing.id not in stocks and (made := await _stock(db, session, composer, mailing)):
                 stocks[mailing.id or 0] = made
         return {
-            number: replace(one, providers=await ledger.providers_due(session, number, now))
+            number: replace(one, providers=await ledger.providers_due(session, number, one.time(now)))
             for number, one in stocks.items()
         }
 

@@ -38,8 +38,8 @@ async def test_a_mailing_that_stood_still_for_longer_than_it_may_be_late_asks_an
     assert await accounts(world, mailing, readers) == (0, 0)
 
 
-@pytest.mark.parametrize("hours", [0, 5])
-async def test_a_shorter_pause_needs_nobody(world: World, hours: float) -> None:
+@pytest.mark.parametrize("hours", [0, 5, -1])
+async def test_a_shorter_pause_or_a_clock_set_back_needs_nobody(world: World, hours: float) -> None:
     mailing, readers = await interrupted(world, hours)
     async with world.working():
         await world.until(mailing)
