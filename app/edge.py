@@ -129,8 +129,8 @@ async def inbound(at: InHouse, presented: Presented) -> ApiKey:
 
 
 async def _holder(at: House, presented: HTTPAuthorizationCredentials | None, scope: keys.Scope) -> ApiKey:
-    async with at.db.reading() as session:
-        key = await keys.check(session, presented.credentials if presented else "", scope)
+    given = presented.credentials if presented else ""
+    key = await at.db.told(lambda session: keys.check(session, given, scope))
     if keys.is_news(key, at.now()):
         with suppress(Unavailable):  # looking must work on a full disk too
             async with at.db.transaction() as session:

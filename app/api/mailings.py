@@ -40,9 +40,9 @@ async def list_mailings(
 
 
 @router.get("/{mailing_id}", response_model=MailingView)
-async def show(session: Reading, at: InHouse, mailing_id: Id) -> dict[str, Any]:
+async def show(at: InHouse, mailing_id: Id) -> dict[str, Any]:
     """Show how far a mailing is."""
-    return await account.mailing(session, await mailings.get(session, mailing_id), at.now())
+    return await at.db.told(lambda session: account.progress(session, mailing_id, at.now()))
 
 
 @router.patch("/{mailing_id}", response_model=MailingView)
@@ -115,10 +115,10 @@ async def _changes(at: House, mailing_id: int, key_id: int) -> AsyncIterator[str
         async with at.db.reading() as session:
             if not await keys.stands(session, key_id):
                 return
-            mailing = await mailings.get(session, mailing_id)
-            told = json.dumps(jsonable_encoder(await account.mailing(session, mailing, at.now())))
+            mailing = await account.progress(session, mailing_id, at.now())
+            told = json.dumps(jsonable_encoder(mailing))
         yield f"event: mailing\ndata: {told}\n\n" if told != last else ": no change\n\n"
-        if mailing.state in OVER:
+        if mailing["state"] in OVER:
             return
         last = told
         with suppress(TimeoutError):

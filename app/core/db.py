@@ -31,6 +31,7 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import SQLModel
 
 from app.core.bench import Bench
+from app.core.errors import Unavailable
 from app.core.outage import told_plainly
 from app.core.stories import Story, end_of
 
@@ -51,6 +52,9 @@ metadata: MetaData = SQLModel.metadata
 LIMITS = "-c lock_timeout=10000 -c statement_timeout=120000 -c idle_in_transaction_session_timeout=15000"
 POSTGRESQL = {"options": LIMITS, "tcp_user_timeout": 30_000, "connect_timeout": 10}
 PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000", "foreign_keys=ON")
+
+
+READ_ONLY: dict[str, Any] = {"postgresql_readonly": True, "read_only": True}
 
 
 class UTCDateTime(TypeDecorator[datetime]):
@@ -89,6 +93,7 @@ class Database:
         # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
         self._writer = asyncio.Lock() if self.is_sqlite else None
         self._bench = Bench(its_twin)
+        self._counter = Bench(its_twin.execution_options(**READ_ONLY))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -106,9 +111,18 @@ class Database:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncSession]:
         """Yield a session in which the database itself refuses every change."""
-        engine = self.engine.execution_options(postgresql_readonly=True, read_only=True)
-        async with self._session(engine) as session, session.begin():
+        async with self._session(self.engine.execution_options(**READ_ONLY)) as session, session.begin():
             yield session
+
+    async def told(self, story: Story[Found]) -> Found:
+        """Return what a short story finds that only reads; it waits for nothing but its session.
+
+        It is told in a thread of its own, so that it need not wait for its turn on the loop at every statement.
+        """
+        try:
+            return await self._counter.run(lambda connection: end_of(connection, story))
+        except Unavailable:  # a connection that has stood idle may be one to a server that has gone since
+            return await self._counter.run(lambda connection: end_of(connection, story))
 
     async def work(self, step: Callable[[Connection], Found]) -> Found:
         """Run a step of several statements in one transaction and return what it returned.
@@ -154,6 +168,7 @@ class Database:
         """Give every connection back."""
         await self.engine.dispose()
         self._bench.close()
+        self._counter.close()
 
 
 def _engines(url: str) -> tuple[AsyncEngine, Engine]:
@@ -162,15 +177,15 @@ def _engines(url: str) -> tuple[AsyncEngine, Engine]:
     if parsed.get_backend_name() == "sqlite":
         url_of_sessions = parsed.set(drivername="sqlite+aiosqlite")
         sessions = create_async_engine(url_of_sessions, connect_args={"timeout": 10}, **shared)
-        _prepared(sessions.sync_engine, _begin_sqlite)
-        return sessions, _prepared(create_engine(parsed, **shared), _begin_writing)
+        _prepared(sessions.sync_engine)
+        return sessions, _prepared(create_engine(parsed, **shared))
     parsed, shared = parsed.set(drivername="postgresql+psycopg"), shared | {"connect_args": POSTGRESQL}
     return create_async_engine(parsed, pool_pre_ping=True, **shared), create_engine(parsed, **shared)
 
 
-def _prepared(engine: Engine, begin: Callable[[Any], None]) -> Engine:
+def _prepared(engine: Engine) -> Engine:
     event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "begin", begin)
+    event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
@@ -190,10 +205,6 @@ def _begin_sqlite(connection: Any) -> None:
     reading = connection.get_execution_options().get("read_only", False)
     connection.exec_driver_sql(f"PRAGMA query_only={'ON' if reading else 'OFF'}")
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
-
-
-def _begin_writing(connection: Any) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def is_postgresql(where: AsyncSession | Connection) -> bool:

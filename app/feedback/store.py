@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -163,14 +164,15 @@ def told(row: Any) -> dict[str, int]:
     }
 
 
-def _counted() -> list[Any]:
+@cache
+def _counted() -> tuple[Any, ...]:
     # A mail may come back twice, so deliveries are counted and not reports.
     pair = cast(report.c.issue_id, BigInteger) * 2**32 + report.c.subscriber_id
-    return [
+    return (
         func.count(distinct(case((hard, pair)))).label("hard"),
         func.count(distinct(case((or_(hard, soft), pair)))).label("bounced"),
         func.count(distinct(case((complaint, pair)))).label("complained"),
-    ]
+    )
 
 
 async def forget_old(session: AsyncSession, now: datetime) -> None:

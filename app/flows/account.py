@@ -1,13 +1,14 @@
 """What editors are told of a mailing and of an issue, the same by API and by command."""
 
 import asyncio
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import distinct, func, literal, select
+from sqlalchemy import Select, String, bindparam, distinct, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
+from app.core.db import UTCDateTime
 from app.delivery import books, mailings
 from app.delivery.models import Delivery, Mailing, MailingState, State
 from app.feedback import store as feedback
@@ -19,6 +20,12 @@ from app.issues.models import Edition, Issue, IssueText
 from app.subscribers.models import ConsentEvent
 
 PARTS = ("html", "text", "headers", "message")
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+async def progress(session: AsyncSession, mailing_id: int, now: datetime) -> dict[str, Any]:
+    """Return how far a mailing is; raise NotFound."""
+    return await mailing(session, await mailings.get(session, mailing_id), now)
 
 
 async def mailing(session: AsyncSession, one: Mailing, now: datetime) -> dict[str, Any]:
@@ -132,20 +139,35 @@ async def _left(session: AsyncSession, one: Mailing, edition: Edition) -> int:
     """Return how many left the edition after they got this mailing and before the next one started."""
     if one.started_at is None:
         return 0
-    later = (
+    started = {"since": one.started_at}
+    following = (await session.execute(_NEXT, started | {"edition": edition.id})).scalar()
+    values = started | {"issue": one.issue_id, "slug": edition.slug, "until": following or NEVER}
+    return int((await session.execute(_LEFT, values)).scalar_one())
+
+
+def _next() -> Select[Any]:
+    """Select when the mailing of an edition started that came after one that started at `since`."""
+    since = bindparam("since", type_=UTCDateTime())
+    return (
         select(func.min(col(Mailing.started_at)))
         .join(Issue, col(Issue.id) == Mailing.issue_id)
-        .where(col(Issue.edition_id) == edition.id, col(Mailing.started_at) > one.started_at)
+        .where(col(Issue.edition_id) == bindparam("edition"), col(Mailing.started_at) > since)
     )
-    following = (await session.execute(later)).scalar()
+
+
+def _leaving() -> Select[int]:
+    """Select how many who were sent an issue left its edition in the time from `since` to `until`."""
+    since, until = bindparam("since", type_=UTCDateTime()), bindparam("until", type_=UTCDateTime())
     editions = literal(" ") + col(ConsentEvent.editions) + literal(" ")
-    left = (
+    its = literal(" ") + bindparam("slug", type_=String()) + literal(" ")
+    return (
         select(func.count(distinct(col(ConsentEvent.subscriber_id))))
         .join(Delivery, col(Delivery.subscriber_id) == ConsentEvent.subscriber_id)
-        .where(col(Delivery.issue_id) == one.issue_id, col(Delivery.state) == State.SENT)
-        .where(col(ConsentEvent.kind) == "left", col(ConsentEvent.at) >= one.started_at)
-        .where(editions.contains(f" {edition.slug} "))
+        .where(col(Delivery.issue_id) == bindparam("issue"), col(Delivery.state) == State.SENT)
+        .where(col(ConsentEvent.kind) == "left", col(ConsentEvent.at) >= since, col(ConsentEvent.at) < until)
+        .where(editions.contains(its))
     )
-    if following is not None:
-        left = left.where(col(ConsentEvent.at) < following)
-    return (await session.execute(left)).scalar_one()
+
+
+# Made once: to make them takes longer than to ask.
+_NEXT, _LEFT = _next(), _leaving()
