@@ -177,15 +177,15 @@ def _engines(url: str) -> tuple[AsyncEngine, Engine]:
     if parsed.get_backend_name() == "sqlite":
         url_of_sessions = parsed.set(drivername="sqlite+aiosqlite")
         sessions = create_async_engine(url_of_sessions, connect_args={"timeout": 10}, **shared)
-        _prepared(sessions.sync_engine)
-        return sessions, _prepared(create_engine(parsed, **shared))
+        _prepared(sessions.sync_engine, _begin_sqlite)
+        return sessions, _prepared(create_engine(parsed, **shared), _begin_apart)
     parsed, shared = parsed.set(drivername="postgresql+psycopg"), shared | {"connect_args": POSTGRESQL}
     return create_async_engine(parsed, pool_pre_ping=True, **shared), create_engine(parsed, **shared)
 
 
-def _prepared(engine: Engine) -> Engine:
+def _prepared(engine: Engine, begin: Callable[[Any], None]) -> Engine:
     event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "begin", begin)
     return engine
 
 
@@ -205,6 +205,14 @@ def _begin_sqlite(connection: Any) -> None:
     reading = connection.get_execution_options().get("read_only", False)
     connection.exec_driver_sql(f"PRAGMA query_only={'ON' if reading else 'OFF'}")
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+
+def _begin_apart(connection: Any) -> None:
+    """Begin on a bench, whose one connection either only reads or only writes."""
+    if connection.get_execution_options().get("read_only", False):
+        _begin_sqlite(connection)
+    else:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def is_postgresql(where: AsyncSession | Connection) -> bool:
