@@ -27,6 +27,7 @@ from app.flows.dispatch import Dispatch
 from app.flows.exchanges import Exchanges
 from app.flows.rounds import Rounds
 from app.flows.watch import Watch
+from app.mail import verdict
 from app.mail.relay import Relay
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Worker:
 
     async def run(self, stop: asyncio.Event, name: str) -> None:
         """Register under `name`, deliver until `stop` is set, finish what is open, and sign off."""
+        await asyncio.to_thread(verdict.table)  # made now, so that no mail waits for it
         async with self.db.transaction() as session:
             await publish.pause_stale(session, await workers.last_at_work(session), self.now())
             self.id = await workers.register(session, name, self.now())

@@ -6,18 +6,15 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import click
-import uvicorn
 import uvloop
 
-from app import mailbox, main
+from app import mailbox
 from app.cli import demo as samples
-from app.cli.prompt import Prompt
 from app.core import config, log, misspelt, schema
 from app.core.config import Settings, is_loopback
 from app.core.db import Database
@@ -34,7 +31,6 @@ from app.worker import Worker, claim_slot
 spoken = logging.getLogger(__name__)
 
 BACKLOG = 2048
-CONNECTIONS = 2000  # at once; more are answered 503
 FILES = 8192
 
 address = click.option("--host", default="127.0.0.1", show_default=True)
@@ -129,7 +125,9 @@ async def _run(settings: Settings, taken: socket.socket | None, programs: Progra
         if lock is not None:
             tasks.create_task(_deliver(house, stop, lock[0]))
         if taken is not None:
-            tasks.create_task(_serve(house, box, taken))
+            from app.cli import pages  # a worker needs none of it
+
+            tasks.create_task(pages.serve(house, box, taken))
         if programs.demo and box is not None and taken is not None:
             tasks.create_task(samples.show(house, *taken.getsockname()[:2]))
     if lock is not None:
@@ -222,47 +220,3 @@ async def _warn(house: House) -> None:
     signatures, doors = signing.doubts(house.composer.dkim, senders), returns.doubts(house.settings)
     for doubt in [*misspelt.doubts(), *signatures, *doors]:
         spoken.warning("%s", doubt)
-
-
-async def _serve(house: House, box: mailbox.Mailbox | None, taken: socket.socket) -> None:
-    app = main.build(house)
-    if box is not None:
-        app.include_router(mailbox.router(box))
-    server = server_of(app, house.settings)
-    serving = asyncio.create_task(server.serve([taken]))
-    stopping = asyncio.create_task(house.stopping.wait())
-    spoken.info("pages and API on http://%s:%d", *taken.getsockname()[:2])
-    await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-    server.should_exit = True
-    house.stopping.set()
-    await asyncio.gather(serving, stopping)
-
-
-def server_of(app: Any, settings: Settings) -> uvicorn.Server:
-    """Return a server that waits for nobody for ever and leaves the signals to us."""
-    return _Server(
-        uvicorn.Config(
-            app,
-            http=Prompt,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=bool(settings.trusted_proxies),
-            forwarded_allow_ips=list(settings.trusted_proxies),
-            limit_concurrency=CONNECTIONS,
-            backlog=BACKLOG,
-            timeout_keep_alive=10,
-            timeout_graceful_shutdown=5,
-        )
-    )
-
-
-class _Server(uvicorn.Server):
-    """Leaves the signals to us, who have more to stop than the server."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
-        yield

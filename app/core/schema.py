@@ -1,14 +1,19 @@
 """The schema of the database: brought up to this version, or refused when it belongs to a newer one."""
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, inspect, text
 
 from app.core import jobs, paths
 from app.core.db import Database
 from app.core.errors import Misconfigured
+
+if TYPE_CHECKING:  # only who changes the schema needs it, and it takes some 10 MB
+    from alembic.config import Config
+
+_FILE = re.compile(r"(\d{4})_\w+\.py")  # a migration's, which begins with its revision
 
 
 async def upgrade(db: Database) -> str | None:
@@ -34,17 +39,19 @@ async def require_current(db: Database) -> None:
             f"There is no Broadsheet database here yet ({where}). Go where `broadsheet run` is started, or set "
             "BROADSHEET_DATABASE_URL; to make a new one, run `broadsheet migrate`."
         )
-    if revision != _scripts().get_current_head():
+    if revision != newest():
         raise Misconfigured("The database is older than this program; run `broadsheet migrate`.")
 
 
 def newest() -> str:
     """Return the revision that this version's schema has."""
-    return _scripts().get_current_head() or ""
+    return max(_revisions())
 
 
-def configure(connection: Connection) -> Config:
+def configure(connection: Connection) -> "Config":
     """Return alembic's configuration for a connection."""
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(paths.migrations()))
     config.attributes["connection"] = connection
@@ -52,6 +59,8 @@ def configure(connection: Connection) -> Config:
 
 
 def _upgrade(connection: Connection) -> str | None:
+    from alembic import command
+
     before = _revision(connection)
     _refuse_newer(before)
     command.upgrade(configure(connection), "head")
@@ -59,18 +68,20 @@ def _upgrade(connection: Connection) -> str | None:
 
 
 def _revision(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    revision: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return revision
 
 
-def _scripts() -> ScriptDirectory:
-    config = Config()
-    config.set_main_option("script_location", str(paths.migrations()))
-    return ScriptDirectory.from_config(config)
+@cache
+def _revisions() -> frozenset[str]:
+    files = (paths.migrations() / "versions").iterdir()
+    return frozenset(named[1] for file in files if (named := _FILE.fullmatch(file.name)))
 
 
 def _refuse_newer(revision: str | None) -> None:
-    known = {script.revision for script in _scripts().walk_revisions()}
-    if revision is not None and revision not in known:
+    if revision is not None and revision not in _revisions():
         raise Misconfigured(
             f"This database was made by a newer Broadsheet (its revision {revision} is not known here). "
             "Install that version, or restore a backup made before the upgrade."

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from app import edge, main
-from app.cli import prompt, run
+from app.cli import pages, prompt
 from tests.api.problems import problem
 from tests.issues import samples
 from tests.sink import Sink
@@ -219,7 +219,7 @@ async def test_a_form_that_is_none_breaks_nothing(world: World, content_type: st
 @pytest.fixture
 async def served(world: World) -> AsyncIterator[tuple[str, int]]:
     """Serve the world on a real socket as `broadsheet serve` does; gives host and port."""
-    server = run.server_of(main.build(world.house), world.house.settings)
+    server = pages.server_of(main.build(world.house), world.house.settings)
     taken = socket.create_server(("127.0.0.1", 0), backlog=2048)
     task = asyncio.create_task(server.serve([taken]))
     async with asyncio.timeout(10):
