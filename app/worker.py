@@ -117,7 +117,8 @@ class Worker:
         self._problem = problem
 
     async def _tell(self, problem: str | None, session: AsyncSession) -> None:
-        await mailings.report_problem(session, problem)
+        if problem or problem != self._problem:  # else what another worker says would be taken back
+            await mailings.report_problem(session, problem)
         for mailing_id, rate in self._rates.items():
             await books.note_rate(session, mailing_id, self.id, rate, self.now())
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 
+from app.delivery import mailings
 from app.delivery.models import Letter
 from app.mail.relay import Timeouts
 from tests.crowd import accounts, crowd, gather, patiently, rows
@@ -94,6 +95,22 @@ async def test_a_storm_of_421_is_met_with_fewer_and_fewer_tries(world: World) ->
     assert await accounts(world, mailing, readers) == (0, 0)
     assert shown["problem"] is None
     assert {row.attempts for row in await rows(world, mailing)} == {1}
+
+
+async def test_a_worker_that_sends_does_not_take_back_what_another_says_of_a_mailing(world: World) -> None:
+    await crowd(world, 150)
+    world.sink.script = at("dot", delay(0.1))
+    mailing = await world.send(await world.issue())
+    said = "The relay elsewhere takes no mail: it is asleep"
+    async with world.working() as worker, asyncio.timeout(60):
+        while not worker._rates:
+            await asyncio.sleep(0.02)
+        async with world.db.transaction() as session:
+            await mailings.report_problem(session, said)
+        await worker.report()
+        assert (await world.mailing(mailing))["problem"] == said
+        world.sink.script = None
+        assert (await world.until(mailing))["problem"] is None
 
 
 async def test_greylisting_delays_every_reader_and_costs_none(world: World) -> None:
