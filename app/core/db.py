@@ -93,7 +93,7 @@ class Database:
         # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
         self._writer = asyncio.Lock() if self.is_sqlite else None
         self._bench = Bench(its_twin)
-        self._counter = Bench(its_twin.execution_options(**READ_ONLY))
+        self._reading_bench = Bench(its_twin.execution_options(**READ_ONLY))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -120,9 +120,9 @@ class Database:
         It is told in a thread of its own, so that it need not wait for its turn on the loop at every statement.
         """
         try:
-            return await self._counter.run(lambda connection: end_of(connection, story))
+            return await self._reading_bench.run(lambda connection: end_of(connection, story))
         except Unavailable:  # a connection that has stood idle may be one to a server that has gone since
-            return await self._counter.run(lambda connection: end_of(connection, story))
+            return await self._reading_bench.run(lambda connection: end_of(connection, story))
 
     async def work(self, step: Callable[[Connection], Found]) -> Found:
         """Run a step of several statements in one transaction and return what it returned.
@@ -168,7 +168,7 @@ class Database:
         """Give every connection back."""
         await self.engine.dispose()
         self._bench.close()
-        self._counter.close()
+        self._reading_bench.close()
 
 
 def _engines(url: str) -> tuple[AsyncEngine, Engine]:
