@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from json import dumps
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     ARRAY,
@@ -34,10 +34,8 @@ Rows = Sequence[Sequence[Any]]
 Columns = Mapping[str, ColumnElement[Any]]
 Write = Callable[[Any], str]
 
-WRITTEN: Mapping[type[TypeEngine[Any]], Write] = {
-    UTCDateTime: stored,
-    JSON: dumps,
-}  # how SQLite is given a value
+# How SQLite is given what it has no type for.
+WRITTEN: Mapping[type[TypeEngine[Any]], Write] = {UTCDateTime: stored, JSON: dumps}
 _ROWS = "the rows"  # stands for them while a statement is made
 
 
@@ -130,12 +128,9 @@ class _Text:
     fixed: Mapping[str, Any]
     written: Mapping[str, Write]
 
-    def parameters(self, values: dict[str, Any]) -> Any:
-        """Return the values as the driver takes them; the dict is ours from now on."""
-        values |= self.fixed
-        for name, write in self.written.items():
-            values[name] = write(values[name])
-        return values if self.order is None else [values[name] for name in self.order]
+    def parameters(self, values: Mapping[str, Any]) -> Any:
+        """Return the values as the driver takes them."""
+        return {**values, **self.fixed} if self.order is None else self.repeated((), [()], values)[0]
 
     def repeated(
         self, names: Sequence[str], rows: Rows, values: Mapping[str, Any]
@@ -168,7 +163,7 @@ def _text(statement: Any, connection: Connection) -> _Text:
 @contextmanager
 def _cursor(connection: Connection, words: _Text) -> Iterator[Any]:
     """Give a cursor of the driver; what it raises is raised as SQLAlchemy would."""
-    driver = cast(Any, connection.dialect.dbapi)
+    driver: Any = connection.dialect.dbapi
     try:
         yield connection.connection.cursor()
     except driver.Error as error:

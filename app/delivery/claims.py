@@ -5,7 +5,7 @@ They are steps of `Database.work`: this is what every mail waits for, so stateme
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Executable,
     Integer,
     Select,
     Table,
@@ -157,9 +158,13 @@ def _sure(changed: int, meant: Sized) -> None:
         raise RuntimeError(f"{changed} of {len(meant)} rows have changed")
 
 
-ITS = [column.name for column in delivery.primary_key]
+def _by_key(table: Table, make: Callable[[Columns], Executable], *others: str) -> ForEach:
+    """Return a statement for rows that begin with a key of the table and go on with its other columns."""
+    return ForEach(table, [*(column.name for column in table.primary_key), *others], make)
+
+
 DUE = Hot(_due)
-TAKE, SETTLE_UNSENT = ForEach(delivery, ITS, _take), ForEach(delivery, [*ITS, "state"], _settle_unsent)
+TAKE, SETTLE_UNSENT = _by_key(delivery, _take), _by_key(delivery, _settle_unsent, "state")
 
 
 def claim_letters(connection: Connection, worker_id: int, limit: int, now: datetime) -> list[Claim]:
@@ -200,7 +205,7 @@ def _take_letters() -> Update:
 def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlement]) -> None:
     """Record what became of a worker's claims; `sent` is recorded whoever holds the claim by now."""
     moves: books.Moves = Counter()
-    for table in (delivery, letter):
+    for table in TABLES:
         mine = [one for one in settlements if one.claim.table is table]
         if not mine:
             continue
@@ -208,10 +213,8 @@ def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlem
         stood = {tuple(key): (was, holder) for *key, was, holder in rows}
         good = [one for one in mine if _may_settle(one, *stood.get(one.claim.key, (None, None)), worker_id)]
         if good:
-            _sure(
-                RECORDING[table.name].change(connection, [(*one.claim.key, *_recorded(one)) for one in good]),
-                good,
-            )
+            outcomes = [(*one.claim.key, *_recorded(one)) for one in good]
+            _sure(RECORDING[table.name].change(connection, outcomes), good)
         for one in good:
             if (number := one.claim.mailing_id) is not None:
                 moves[number, State(stood[one.claim.key][0]), one.state] += 1
@@ -239,8 +242,6 @@ def _recording(table: Table, its: Columns) -> Update:
     return update(table).where(*_is_its(table, its)).values({name: its[name] for name in RECORDED})
 
 
-STANDING, RECORDING = dict[str, ForEach](), dict[str, ForEach]()
-for table in (delivery, letter):
-    key = [column.name for column in table.primary_key]
-    STANDING[table.name] = ForEach(table, key, partial(_standing, table))
-    RECORDING[table.name] = ForEach(table, [*key, *RECORDED], partial(_recording, table))
+TABLES = (delivery, letter)
+STANDING = {table.name: _by_key(table, partial(_standing, table)) for table in TABLES}
+RECORDING = {table.name: _by_key(table, partial(_recording, table), *RECORDED) for table in TABLES}

@@ -44,15 +44,10 @@ class Splice:
 
     def fill(self, values: Mapping[str, str]) -> bytes:
         """The base64 after the head, with the values in their slots. KeyError where one is missing."""
-        theirs = {slot: values[slot] for slot in self.rest.slots}
-        return _base64(
-            self.rest.fill(
-                {
-                    slot: (value if _BARE.fullmatch(value) else self.written(value)).encode()
-                    for slot, value in theirs.items()
-                }
-            )
-        )
+        return _base64(self.rest.fill({slot: self._octets(values[slot]) for slot in self.rest.slots}))
+
+    def _octets(self, value: str) -> bytes:
+        return (value if _BARE.fullmatch(value) else self.written(value)).encode()
 
 
 @dataclass(frozen=True, slots=True)
