@@ -10,8 +10,8 @@ from typing import Any
 import uvicorn
 
 from app import mailbox, main
+from app.cli.listening import BACKLOG
 from app.cli.prompt import Prompt
-from app.cli.run import BACKLOG
 from app.core.config import Settings
 from app.edge import House
 

@@ -15,6 +15,7 @@ import uvloop
 
 from app import mailbox
 from app.cli import demo as samples
+from app.cli.listening import listen
 from app.core import config, log, misspelt, schema
 from app.core.config import Settings, is_loopback
 from app.core.db import Database
@@ -30,7 +31,6 @@ from app.worker import Worker, claim_slot
 
 spoken = logging.getLogger(__name__)
 
-BACKLOG = 2048
 FILES = 8192
 
 address = click.option("--host", default="127.0.0.1", show_default=True)
@@ -94,7 +94,7 @@ def _start(host: str, port: int, programs: Programs) -> None:
         )
     log.configure()
     _allow_many_files()
-    taken = _listen(host, port) if programs.pages else None
+    taken = listen(host, port) if programs.pages else None
     try:
         uvloop.run(_run(settings, taken, programs))
     except ExceptionGroup as group:
@@ -157,19 +157,6 @@ def _stopped_by_signals() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, halt)
     return stop
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Take the port before anything else is begun; raise Misconfigured when it cannot be had."""
-    try:
-        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        server = socket.create_server(where[:2], family=family, backlog=BACKLOG)
-    except OSError as error:
-        cause = (error.strerror or str(error)).lower()
-        raise Misconfigured(f"Port {port} on {host} cannot be taken: {cause}. Choose with --port.") from None
-    # What it accepts inherits this; asyncio sets it only on sockets that were named TCP when they were made.
-    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return server
 
 
 def _allow_many_files() -> None:
