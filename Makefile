@@ -1,7 +1,7 @@
 # What you can do here; `make help` lists it. Needs Python 3.11 or newer, git and make; everything else goes to .venv.
 
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 BIN := .venv/bin
 
 .PHONY: help run test lint types suite coverage bench chaos gallery format lock ready-for-run ready-for-test
