@@ -1,6 +1,7 @@
 # What you can do here; `make help` lists it. Needs Python 3.11 or newer, git and make; everything else goes to .venv.
 
-PYTHON ?= python3
+# The system's own Python first: distributions optimise theirs for speed, version managers mostly do not.
+PYTHON ?= $(or $(shell /usr/bin/python3 -c 'import ensurepip' 2> /dev/null && echo /usr/bin/python3),python3)
 WORKERS ?= 3
 BIN := .venv/bin
 
@@ -59,7 +60,7 @@ lock: ## pin the dependencies anew, with hashes (needs uv in PATH)
 
 # The first of these that is new enough makes .venv; when .venv is there and current, this takes a tenth of a second.
 ready-for-run ready-for-test:
-	@for python in $(PYTHON) python3.13 python3.12 python3.11; do \
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
 	    if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then \
 	        exec $$python .ci/bootstrap.py $(@:ready-for-%=%); \
 	    fi; \
