@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from time import monotonic
 
 from app.core.clock import Clock
 from app.core.db import Database
@@ -22,7 +23,7 @@ from app.flows.compose import Composer, Envelope
 from app.flows.deliver import Wish
 from app.flows.faults import Faults
 from app.flows.fence import Fence
-from app.flows.gate import Patience, loop_time, pause
+from app.flows.gate import Patience, pause
 from app.flows.health import Health
 from app.flows.lane import Job, Lane
 from app.flows.paces import Paces
@@ -119,7 +120,7 @@ class Dispatch:
             while True:
                 if post.gate.failures:
                     async with post.gate.probing:  # one connection tries, the others wait for what it finds
-                        await asyncio.sleep(max(0.0, post.gate.until - loop_time()))
+                        await asyncio.sleep(max(0.0, post.gate.until - monotonic()))
                         if post.gate.failures:
                             await self._serve(post)
                 else:
@@ -153,7 +154,7 @@ class Dispatch:
             else:
                 settled = deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
         finally:
-            post.gate.put_down(loop_time())
+            post.gate.put_down(monotonic())
         await self._put_down(settled)
 
     async def _carry(self, post: Post, job: Job) -> Settlement:
@@ -172,7 +173,7 @@ class Dispatch:
             return self._released(job)
 
     async def _hand_over(self, post: Post, job: Job, envelope: Envelope) -> Settlement:
-        if post.gate.until > loop_time():  # another connection has failed while this one waited
+        if post.gate.until > monotonic():  # another connection has failed while this one waited
             return self._released(job)
         if not post.ready and self._goes_on(job):
             await post.hang_up()
@@ -189,7 +190,7 @@ class Dispatch:
         if await post.gave_up(outcome) and not was_fresh:  # at once on a new one, whose word counts
             return await self._hand_over(post, job, envelope)
         outcome = self._paces.heard(post.name, job.claim, outcome, since)
-        if (reason := post.heard(outcome, was_fresh, loop_time())) is not None:
+        if (reason := post.heard(outcome, was_fresh, monotonic())) is not None:
             return deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
         self._note_fault(job, outcome)
         return self._settlement(post, job, outcome)
@@ -270,7 +271,7 @@ class Dispatch:
 
     def _room(self, lane: Lane, gone: Collection[Key]) -> int:
         held = len(lane.held) - sum(key in lane.held for key in gone)
-        return 0 if self.stopping or self.fence.is_shut else lane.room(held, loop_time())
+        return 0 if self.stopping or self.fence.is_shut else lane.room(held, monotonic())
 
     async def _wish(self, gone: Collection[Key]) -> Wish:
         """Return what there is room for; the order of the mailings turns from claim to claim."""

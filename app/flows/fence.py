@@ -1,6 +1,6 @@
 """The fence of a worker that has been silent: what it had claimed may be another's by now, so it hands nothing over."""
 
-from app.flows.gate import loop_time
+from time import monotonic
 
 SILENCE = 18.0  # seconds without a heartbeat after which nothing more is handed over
 
@@ -15,11 +15,11 @@ class Fence:
     @property
     def is_shut(self) -> bool:
         """Whether the last heartbeat is too old."""
-        return loop_time() - self._beat_at > SILENCE
+        return monotonic() - self._beat_at > SILENCE
 
     def renew(self) -> bool:
         """Note a heartbeat; where it was shut before, what was claimed is not ours any more, and False is returned."""
-        was_open, self._beat_at = not self.is_shut, loop_time()
+        was_open, self._beat_at = not self.is_shut, monotonic()
         if not was_open:
             self.term += 1
         return was_open

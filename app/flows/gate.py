@@ -118,8 +118,3 @@ class Gate:
 def pause(failures: int) -> float:
     """Return how many seconds to wait after so many failures in a row."""
     return LONGEST_WAIT if failures >= OUT_AFTER else 2.0 ** (failures - 1)
-
-
-def loop_time() -> float:
-    """Return the time of the running loop: seconds that no clock's jump disturbs."""
-    return asyncio.get_running_loop().time()

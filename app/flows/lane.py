@@ -6,9 +6,10 @@ import math
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 
 from app.delivery.claims import Claim, Key
-from app.flows.gate import Gate, loop_time
+from app.flows.gate import Gate
 from app.flows.paces import Paces
 from app.flows.stock import Stock
 from app.mail.relay import Relay
@@ -98,7 +99,7 @@ class Lane:
 
     async def next(self, gate: Gate, seconds: float | None) -> Job:
         """Take a job for a connection of this gate, or wait for one. Raises TimeoutError after so many seconds."""
-        at = loop_time()
+        at = monotonic()
         if self.jobs and not self._is_choosy and not (self._is_weighted and gate.turn > self._least(at)):
             gate.take(at)
             return heapq.heappop(self.jobs)
@@ -119,7 +120,7 @@ class Lane:
         """Hand out jobs for as long as there are any and somebody may take one."""
         if not self.jobs or not self._waiting:
             return
-        at = loop_time()
+        at = monotonic()
         self._waiting = deque(one for one in self._waiting if not one[1].done())
         passed: list[Job] = []
         while self.jobs and self._waiting:

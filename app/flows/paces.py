@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from time import monotonic
 
 from app.core.clock import Clock
 from app.core.db import Database
@@ -18,7 +19,6 @@ from app.delivery.claims import Claim
 from app.delivery.pace import Allowance, Key
 from app.delivery.tempo import Strike, Tempo
 from app.flows import deliver, warmup
-from app.flows.gate import loop_time
 from app.mail import verdict
 from app.mail.relay import Deferred, Outcome, Refused, Sent, Unreached
 
@@ -134,7 +134,7 @@ class Paces:
         if not claim.provider:
             return outcome
         key = relay, claim.provider
-        self._seen.setdefault(key, deque(maxlen=SEEN)).append(loop_time())
+        self._seen.setdefault(key, deque(maxlen=SEEN)).append(monotonic())
         course = self._courses.get(key)
         is_probe = course is not None and course.trying == claim.key
         if course is not None and is_probe:
@@ -179,7 +179,7 @@ class Paces:
 
     async def _tokens(self, key: Key) -> int:
         """Return how many mails may go by a lane now, after reserving more where none is left."""
-        course, now, at = self._courses.setdefault(key, Course()), self._now(), loop_time()
+        course, now, at = self._courses.setdefault(key, Course()), self._now(), monotonic()
         if course.token_day != now.date() or (course.lease and course.lease <= now):
             course.tokens, course.lease, course.token_day = 0, None, now.date()
         if course.tokens <= 0 and at >= course.ask_at and (wanted := self._wanted(key, course, now)):
@@ -213,7 +213,7 @@ class Paces:
 
     def _measured(self, key: Key) -> float:
         """Return how many mails a second go by a lane, as far as one worker can tell."""
-        at = loop_time()
+        at = monotonic()
         recent = [one for one in self._seen[key] if one > at - MEASURED]
         return len(recent) / max(1.0, at - recent[0]) * self._workers
 

@@ -2,9 +2,10 @@
 
 import logging
 from dataclasses import dataclass, field
+from time import monotonic
 
 from app.flows import deliver
-from app.flows.gate import Gate, Patience, loop_time
+from app.flows.gate import Gate, Patience
 from app.flows.lane import Lane
 from app.mail.relay import Line, Outcome, Refused, Relay, RelayDown, Sent, Uncertain, Unreached
 
@@ -64,7 +65,7 @@ class Post:
             self.line = await patience.lasting(self.relay.connect())
         except RelayDown as down:
             fault = down.sentence if down.ours else None
-            self.failed(down.sentence, loop_time(), fault)
+            self.failed(down.sentence, monotonic(), fault)
             log.warning("%s", down.sentence)
         except TimeoutError:
             log.info("stopping, so a relay that has not answered is left alone")
