@@ -32,7 +32,7 @@ from sqlmodel import SQLModel
 
 from app.core.bench import Bench
 from app.core.errors import Unavailable
-from app.core.outage import told_plainly
+from app.core.outage import from_driver, told_plainly
 from app.core.stories import Story, end_of
 
 Found = TypeVar("Found")
@@ -211,8 +211,10 @@ def _begin_apart(connection: Any) -> None:
     """Begin on a bench, whose one connection either only reads or only writes."""
     if connection.get_execution_options().get("read_only", False):
         _begin_sqlite(connection)
-    else:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        return
+    statement = "BEGIN IMMEDIATE"
+    with from_driver(connection, statement):
+        connection.connection.driver_connection.execute(statement)
 
 
 def is_postgresql(where: AsyncSession | Connection) -> bool:

@@ -3,8 +3,7 @@
 SQLAlchemy's own way costs as much again as the database.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from json import dumps
@@ -25,10 +24,10 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
 from app.core.db import UTCDateTime, is_postgresql, stored
+from app.core.outage import from_driver
 
 Rows = Sequence[Sequence[Any]]
 Columns = Mapping[str, ColumnElement[Any]]
@@ -55,7 +54,8 @@ class Hot:
         if name not in self._texts:
             self._texts[name] = _text(self._make(is_postgresql(connection)), connection)
         words = self._texts[name]
-        with _cursor(connection, words) as cursor:
+        with from_driver(connection, words.text):
+            cursor = connection.connection.cursor()
             cursor.execute(words.text, words.parameters(values))
             return cursor.fetchall() if cursor.description else []
 
@@ -74,7 +74,8 @@ class ForEach:
     def read(self, connection: Connection, rows: Rows, /) -> Rows:
         """Return what it selects for them."""
         words, found = self._text(connection), list[Sequence[Any]]()
-        with _cursor(connection, words) as cursor:
+        with from_driver(connection, words.text):
+            cursor = connection.connection.cursor()
             for parameters in self._parameters(connection, words, rows, {}):
                 cursor.execute(words.text, parameters)
                 found += cursor.fetchall()
@@ -83,7 +84,8 @@ class ForEach:
     def change(self, connection: Connection, rows: Rows, /, **values: Any) -> int:
         """Return how many rows of the database it has changed; instants may be among the values."""
         words = self._text(connection)
-        with _cursor(connection, words) as cursor:
+        with from_driver(connection, words.text):
+            cursor = connection.connection.cursor()
             parameters = self._parameters(connection, words, rows, values)
             if len(parameters) == 1:
                 cursor.execute(words.text, parameters[0])
@@ -158,16 +160,6 @@ def _text(statement: Any, connection: Connection) -> _Text:
     kinds = {name: type(bind.type) for name, bind in compiled.binds.items() if name not in fixed}
     written = {name: WRITTEN[kind] for name, kind in kinds.items() if kind in WRITTEN}
     return _Text(str(compiled), compiled.positiontup, fixed, written)
-
-
-@contextmanager
-def _cursor(connection: Connection, words: _Text) -> Iterator[Any]:
-    """Give a cursor of the driver; what it raises is raised as SQLAlchemy would."""
-    driver: Any = connection.dialect.dbapi
-    try:
-        yield connection.connection.cursor()
-    except driver.Error as error:
-        raise DBAPIError.instance(words.text, None, error, driver.Error, hide_parameters=True) from error
 
 
 def instant(value: datetime | str | None) -> datetime | None:

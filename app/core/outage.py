@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.errors import Unavailable
@@ -18,6 +20,16 @@ def told_plainly() -> Iterator[None]:
         raise Unavailable(explain(error)) from error
     except PoolTimeout as error:
         raise Unavailable("Too much is asked of the database at once; try again in a moment.") from error
+
+
+@contextmanager
+def from_driver(connection: Connection, statement: str) -> Iterator[None]:
+    """Raise what the driver of a connection raises as SQLAlchemy would, without any value of the statement."""
+    driver: Any = connection.dialect.dbapi
+    try:
+        yield
+    except driver.Error as error:
+        raise DBAPIError.instance(statement, None, error, driver.Error, hide_parameters=True) from error
 
 
 def explain(error: OperationalError | InterfaceError) -> str:

@@ -83,8 +83,10 @@ def claim(
     addressees: Hot,
     limit: int,
     now: datetime,
-) -> list[Claim]:
+) -> tuple[list[Claim], books.Moves]:
     """Take up to `limit` due deliveries for a worker, and settle those no longer due to anybody.
+
+    Returns what was taken and how rows moved, which the caller counts in the same transaction.
 
     `source` is a mailing and a provider, one at a time: so rows of one that is paused stand in nobody's way. Nothing
     is taken from a mailing that is not under way. `addressees` selects (subscriber_id, address, language, standing)
@@ -92,10 +94,10 @@ def claim(
     """
     mailing_id, provider = source
     rows = DUE.run(connection, mailing=mailing_id, provider=provider, limit=limit, now=now)
-    if not rows:
-        return []
-    who = {row[0]: row[1:] for row in addressees.run(connection, who=[row[1] for row in rows], now=now)}
     moves: books.Moves = Counter()
+    if not rows:
+        return [], moves
+    who = {row[0]: row[1:] for row in addressees.run(connection, who=[row[1] for row in rows], now=now)}
     taken, unsent = list[Claim](), list[tuple[Any, ...]]()
     for issue_id, subscriber_id, was, attempts, slot in rows:
         key, nobody = (issue_id, subscriber_id), ("", "", "erased")
@@ -111,8 +113,7 @@ def claim(
         _sure(SETTLE_UNSENT.change(connection, unsent, now=now), unsent)
     if taken:
         _sure(TAKE.change(connection, [one.key for one in taken], worker=worker_id), taken)
-    books.count(connection, worker_id, moves)
-    return taken
+    return taken, moves
 
 
 def _due(is_postgresql: bool) -> Select[*tuple[Any, ...]]:  # noqa: ARG001
@@ -202,8 +203,11 @@ def _take_letters() -> Update:
     return update(letter).where(letter.c.id.in_(bindparam("these", expanding=True))).values(values)
 
 
-def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlement]) -> None:
-    """Record what became of a worker's claims; `sent` is recorded whoever holds the claim by now."""
+def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlement]) -> books.Moves:
+    """Record what became of a worker's claims; `sent` is recorded whoever holds the claim by now.
+
+    Returns how rows moved, which the caller counts in the same transaction.
+    """
     moves: books.Moves = Counter()
     for table in TABLES:
         mine = [one for one in settlements if one.claim.table is table]
@@ -218,7 +222,7 @@ def settle(connection: Connection, worker_id: int, settlements: Sequence[Settlem
         for one in good:
             if (number := one.claim.mailing_id) is not None:
                 moves[number, State(stood[one.claim.key][0]), one.state] += 1
-    books.count(connection, worker_id, moves)
+    return moves
 
 
 RECORDED = ("state", "due_at", "done_at", "reason", "relay", "relay_id", "code", "reply", "attempts")

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import Database
 from app.core.errors import Unavailable
-from app.delivery import claims, ledger, mailings, timing
+from app.delivery import books, claims, ledger, mailings, timing
 from app.delivery.claims import Claim, Key, Settlement
 from app.delivery.models import State
 from app.flows import bounce
@@ -50,7 +50,7 @@ def exchange(
     connection: Connection, worker_id: int, outcomes: Sequence[Settlement], wish: Wish, now: datetime
 ) -> list[Claim]:
     """Record outcomes and take on what is due: letters first, then a fair share of each mailing."""
-    record(connection, worker_id, outcomes, now)
+    moves = _settled(connection, worker_id, outcomes, now)
     taken = claims.claim_letters(connection, worker_id, wish.letters, now) if wish.letters else []
     room, left = wish.issues if wish.apart else wish.issues - len(taken), dict(wish.limits)
     for waiting, one in zip(range(len(wish.stocks), 0, -1), wish.stocks, strict=True):
@@ -59,9 +59,13 @@ def exchange(
         for provider in wish.limits if share > 0 else ():
             limit = left[provider] if provider in one.providers else 0
             if (many := share if limit is None else min(share, limit)) > 0:
-                mine = claims.claim(connection, worker_id, (one.mailing_id, provider), who, many, time)
+                mine, its_moves = claims.claim(
+                    connection, worker_id, (one.mailing_id, provider), who, many, time
+                )
                 taken, room, share = taken + mine, room - len(mine), share - len(mine)
                 left[provider] = limit and limit - len(mine)
+                moves += its_moves
+    books.count(connection, worker_id, moves)
     return taken
 
 
@@ -143,8 +147,15 @@ def settlement(
 
 def record(connection: Connection, worker_id: int, settlements: Sequence[Settlement], now: datetime) -> None:
     """Record what became of a worker's claims; what was refused for good waits as a report, too."""
-    claims.settle(connection, worker_id, settlements)
+    books.count(connection, worker_id, _settled(connection, worker_id, settlements, now))
+
+
+def _settled(
+    connection: Connection, worker_id: int, settlements: Sequence[Settlement], now: datetime
+) -> books.Moves:
+    moves = claims.settle(connection, worker_id, settlements)
     bounce.refused(connection, settlements, now)
+    return moves
 
 
 async def record_alone(db: Database, worker_id: int, one: Settlement, now: datetime) -> bool:

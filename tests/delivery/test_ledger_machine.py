@@ -20,13 +20,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.core import schema
 from app.core.db import Database, run
 from app.core.errors import Conflict
-from app.delivery import books, claims, ledger, mailings
+from app.delivery import books, ledger, mailings
 from app.delivery.claims import Claim, Settlement
 from app.delivery.ledger import Audience
 from app.delivery.models import Delivery, Mailing, State
 from app.issues.models import Issue
 from app.subscribers import audience
 from app.subscribers.models import Subscriber, Subscription, Suppression
+from tests.delivery import steps
 
 delivery = Delivery.__table__  # type: ignore[attr-defined]
 START = datetime(2026, 10, 26, tzinfo=UTC)
@@ -230,7 +231,7 @@ class Ledger(RuleBasedStateMachine):
             return
         who = audience.addressees(EDITION)
         taken = self.make(
-            lambda session: run(session, claims.claim, worker, (number, ""), who, limit, self.now)
+            lambda session: run(session, steps.claim, worker, (number, ""), who, limit, self.now)
         )
         due = [
             key
@@ -282,7 +283,7 @@ class Ledger(RuleBasedStateMachine):
         later = self.now + timedelta(minutes=5) if outcome == State.DEFERRED else self.now
         one = Settlement(claim, outcome, due_at=later, done_at=self.now, attempts=claim.attempts)
         for _ in range(1 + again):
-            self.make(lambda session: run(session, claims.settle, worker, [one]))
+            self.make(lambda session: run(session, steps.settle, worker, [one]))
         key = (claim.mailing_id or 0, claim.subscriber_id or 0)
         row = self.model.rows[key]
         if row.state == "in_flight" and row.holder == worker:

@@ -15,6 +15,7 @@ from app.core.db import Database, run, stored
 from app.delivery import books, claims, ledger, mailings
 from app.delivery.models import Delivery, Mailing, State, is_in_flight, is_waiting
 from app.issues.models import Issue
+from tests.delivery import steps
 
 delivery = Delivery.__table__  # type: ignore[attr-defined]
 NOW = datetime(2026, 10, 26, 7, 0, tzinfo=UTC)
@@ -128,7 +129,7 @@ async def test_twelve_hundred_outcomes_are_recorded_at_once(tmp_path: Path) -> N
         await session.execute(update(delivery).values(worker_id=7))
         taken = [claims.Claim((1, n), number, n, "a@example.com", "zh", 1) for n in range(1, 1_201)]
         done = [claims.Settlement(one, State.SENT, due_at=NOW, done_at=NOW) for one in taken]
-        await run(session, claims.settle, 7, done)
+        await run(session, steps.settle, 7, done)
         assert (await books.counts(session, number))["sent"] == 1_200
         assert await ledger.expire(session, NOW) == 0
     await db.close()

@@ -21,6 +21,7 @@ from app.delivery.models import Delivery, Letter, Mailing, State
 from app.issues.models import Issue
 from app.subscribers import audience
 from app.subscribers.models import Subscriber, Subscription
+from tests.delivery import steps
 
 delivery = Delivery.__table__  # type: ignore[attr-defined]
 NOW = datetime(2026, 10, 26, 7, 0, tzinfo=UTC)
@@ -131,7 +132,7 @@ async def test_the_ledger_s_main_line_runs(db: Database) -> None:
         )
     async with db.transaction() as session:
         who = audience.addressees(1)
-        taken = await run(session, claims.claim, worker, (number, ""), who, 8, NOW)
+        taken = await run(session, steps.claim, worker, (number, ""), who, 8, NOW)
         letters = await run(session, claims.claim_letters, worker, 5, NOW)
     assert (len(taken), len(letters)) == (8, 1)
     assert await balance(db, number) == {"owed": 2, "in_flight": 8}
@@ -142,7 +143,7 @@ async def test_the_ledger_s_main_line_runs(db: Database) -> None:
     ]
     for _ in range(2):
         async with db.transaction() as session:
-            await run(session, claims.settle, worker, done)
+            await run(session, steps.settle, worker, done)
     assert await balance(db, number) == {
         "owed": 2, "in_flight": 2, "sent": 2, "deferred": 1, "refused": 1, "failed": 1, "uncertain": 1,
     }  # fmt: skip
@@ -174,13 +175,13 @@ async def test_two_workers_claim_at_once_and_nobody_twice(db: Database) -> None:
     who = audience.addressees(1)
     if db.is_sqlite:  # one writer at a time
         async with db.transaction() as session:
-            first = await run(session, claims.claim, 1, (number, ""), who, 5, NOW)
+            first = await run(session, steps.claim, 1, (number, ""), who, 5, NOW)
         async with db.transaction() as session:
-            second = await run(session, claims.claim, 2, (number, ""), who, 5, NOW)
+            second = await run(session, steps.claim, 2, (number, ""), who, 5, NOW)
     else:
         async with db.transaction() as one, db.transaction() as other:
-            first = await run(one, claims.claim, 1, (number, ""), who, 5, NOW)
-            second = await run(other, claims.claim, 2, (number, ""), who, 5, NOW)
+            first = await run(one, steps.claim, 1, (number, ""), who, 5, NOW)
+            second = await run(other, steps.claim, 2, (number, ""), who, 5, NOW)
     assert len(first) + len(second) == 9
     assert not {claim.key for claim in first} & {claim.key for claim in second}
     assert await balance(db, number) == {"in_flight": 9}
