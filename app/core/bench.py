@@ -1,14 +1,14 @@
-"""The thread in which steps of work are done on a database, one after the other, on a connection that stays open."""
+"""Where steps of work are done on a database, one after the other, on a connection that stays open."""
 
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, Transaction
 from sqlalchemy.exc import InterfaceError, OperationalError
 
 from app.core.errors import Unavailable
@@ -17,9 +17,11 @@ from app.core.outage import told_plainly
 Found = TypeVar("Found")
 Step = Callable[[Connection], Any]
 
+PATIENCE = 10_000  # milliseconds for which a writer waits for another process that writes to the file
+
 
 class Bench:
-    """One thread and one connection. What goes wrong with the database is raised as Unavailable."""
+    """One connection and one thread for it. What goes wrong with the database is raised as Unavailable."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -30,14 +32,24 @@ class Bench:
 
     async def run(self, step: Callable[[Connection], Found]) -> Found:
         """Run a step in a transaction and return what it returned; who is cancelled leaves when it has ended."""
-        done = asyncio.get_running_loop().run_in_executor(self._thread, self._run, step)
-        with told_plainly():
+        return await self._in_thread(lambda: self._run(step))
+
+    async def run_here(self, step: Callable[[Connection], Found]) -> Found:
+        """Run a step of a few quick statements on a file as `run` does, but on the loop, where nobody else writes.
+
+        The thread would have to wait for the interpreter at every statement. What waits for the disk is left to it.
+        """
+        begun = self._begun_at_once()
+        if begun is None:
+            return await self.run(step)
+        with told_plainly(), self._watched():
             try:
-                return await asyncio.shield(done)
-            except asyncio.CancelledError:
-                self._hang_up()
-                await asyncio.wait([done])
+                found = step(begun.connection)
+            except BaseException:
+                begun.rollback()
                 raise
+        await self._in_thread(lambda: self._commit(begun))
+        return found
 
     def put(self, step: Step) -> asyncio.Future[Any]:
         """Put a step down for the next `run_together`; the future is what it returned or raised."""
@@ -65,13 +77,49 @@ class Bench:
         self._let_go()
         self._engine.dispose()
 
+    async def _in_thread(self, call: Callable[[], Found]) -> Found:
+        done = asyncio.get_running_loop().run_in_executor(self._thread, call)
+        with told_plainly():
+            try:
+                return await asyncio.shield(done)
+            except asyncio.CancelledError:
+                self._hang_up()
+                await asyncio.wait([done])
+                raise
+
     def _run(self, step: Callable[[Connection], Found]) -> Found:
         if self._connection is None:
             self._connection = self._engine.connect()
             self._wire = _wire(self._connection)
+        with self._watched(), self._connection.begin():
+            return step(self._connection)
+
+    def _begun_at_once(self) -> Transaction | None:
+        """Begin a transaction on a file; None where that cannot be had at once."""
+        if self._connection is None:
+            return None
+        driver: Any = self._connection.connection.driver_connection
+        driver.execute("PRAGMA busy_timeout=0")
         try:
-            with self._connection.begin():
-                return step(self._connection)
+            return self._connection.begin()
+        except OperationalError:  # another process writes, or it is worse; the thread will find out
+            return None
+        finally:
+            driver.execute(f"PRAGMA busy_timeout={PATIENCE}")
+
+    def _commit(self, begun: Transaction) -> None:
+        with self._watched():
+            try:
+                begun.commit()
+            except BaseException:
+                begun.rollback()
+                raise
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Give a connection up that does not work any more."""
+        try:
+            yield
         except (OperationalError, InterfaceError):
             self._let_go()
             raise

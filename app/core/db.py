@@ -30,7 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import SQLModel
 
-from app.core.bench import Bench
+from app.core.bench import PATIENCE, Bench
 from app.core.errors import Unavailable
 from app.core.outage import from_driver, told_plainly
 from app.core.stories import Story, end_of
@@ -51,7 +51,7 @@ metadata: MetaData = SQLModel.metadata
 # A process that freezes in mid-transaction must not stop the others for long (milliseconds; PostgreSQL only).
 LIMITS = "-c lock_timeout=10000 -c statement_timeout=120000 -c idle_in_transaction_session_timeout=15000"
 POSTGRESQL = {"options": LIMITS, "tcp_user_timeout": 30_000, "connect_timeout": 10}
-PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000", "foreign_keys=ON")
+PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={PATIENCE}", "foreign_keys=ON")
 
 
 READ_ONLY: dict[str, Any] = {"postgresql_readonly": True, "read_only": True}
@@ -125,21 +125,22 @@ class Database:
             return await self._reading_bench.run(lambda connection: end_of(connection, story))
 
     async def work(self, step: Callable[[Connection], Found]) -> Found:
-        """Run a step of several statements in one transaction and return what it returned.
+        """Run a step of several quick statements in one transaction and return what it returned.
 
-        The step runs in a thread of its own, one after the other: a session changes threads at every statement on
-        SQLite, and waits for its turn on the loop at every answer of PostgreSQL. Raises Unavailable as
-        `transaction` does; one who is cancelled here leaves when the step has ended.
+        Steps run one after the other: on PostgreSQL in a thread of their own, for a session waits for its turn on the
+        loop at every answer; on SQLite, where a session changes threads at every statement, on the loop. Raises
+        Unavailable as `transaction` does; one who is cancelled here leaves when the step has ended.
         """
         if self._writer is None:
             return await self._bench.run(step)
         async with self._writer:
-            return await self._bench.run(step)
+            return await self._bench.run_here(step)
 
     async def perform(self, story: Story[Found]) -> Found:
-        """Run what is written for a session; on SQLite where `work` does, so it waits for nothing but its session."""
-        if self.is_sqlite:
-            return await self.work(lambda connection: end_of(connection, story))
+        """Run what is written for a session; on SQLite in a thread, so it waits for nothing but its session."""
+        if self._writer is not None:
+            async with self._writer:
+                return await self._bench.run(lambda connection: end_of(connection, story))
         async with self.transaction() as session:
             return await story(session)
 
@@ -178,7 +179,8 @@ def _engines(url: str) -> tuple[AsyncEngine, Engine]:
         url_of_sessions = parsed.set(drivername="sqlite+aiosqlite")
         sessions = create_async_engine(url_of_sessions, connect_args={"timeout": 10}, **shared)
         _prepared(sessions.sync_engine, _begin_sqlite)
-        return sessions, _prepared(create_engine(parsed, **shared), _begin_apart)
+        twin = create_engine(parsed, connect_args={"check_same_thread": False}, **shared)
+        return sessions, _prepared(twin, _begin_apart)
     parsed, shared = parsed.set(drivername="postgresql+psycopg"), shared | {"connect_args": POSTGRESQL}
     return create_async_engine(parsed, pool_pre_ping=True, **shared), create_engine(parsed, **shared)
 

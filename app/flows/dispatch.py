@@ -35,7 +35,7 @@ from app.mail.relay import Outcome, Relay, Uncertain
 log = logging.getLogger(__name__)
 
 COMMIT_DELAY = (
-    0.002  # seconds that outcomes wait for others, to share a commit, while more mails are in the air
+    0.001  # seconds that outcomes wait for others, to share a commit, while more mails are in the air
 )
 IDLE = 10.0  # seconds after which an unused connection is closed
 LONGEST_PAUSE = 15.0  # seconds between two tries to record while the database is away

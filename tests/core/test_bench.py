@@ -1,7 +1,9 @@
 """The benches: a connection outlives its steps, and a server that is silent or gone holds nobody."""
 
 import asyncio
+import sqlite3
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,68 @@ async def test_who_is_cancelled_while_the_server_is_silent_leaves(postgres_url: 
         await asyncio.wait_for(waiting, 60)
     assert await db.work(lambda connection: connection.exec_driver_sql("SELECT 1").scalar_one()) == 1
     await db.close()
+
+
+def add_thing(connection: Connection) -> threading.Thread:
+    """Add a row, and return the thread in which that was done."""
+    connection.exec_driver_sql("INSERT INTO thing VALUES (1)")
+    return threading.current_thread()
+
+
+@pytest.fixture
+async def file(tmp_path: Path) -> AsyncIterator[Database]:
+    """A file with a table of things."""
+    db = Database(f"sqlite:///{tmp_path}/x.db")
+    await db.work(lambda connection: connection.exec_driver_sql("CREATE TABLE thing (number INTEGER)"))
+    yield db
+    await db.close()
+
+
+async def things(db: Database) -> int:
+    """Return how many there are."""
+    async with db.reading() as session:
+        number: int = (await session.execute(text("SELECT count(*) FROM thing"))).scalar_one()
+        return number
+
+
+async def test_a_quick_step_on_a_file_is_done_at_once_and_saved_in_the_thread(file: Database) -> None:
+    assert await file.work(add_thing) is threading.current_thread()
+    assert await things(file) == 1
+
+
+async def test_while_another_process_writes_a_quick_step_waits_and_the_loop_does_not(file: Database) -> None:
+    with sqlite3.connect(file.url.removeprefix("sqlite:///"), isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.create_task(file.work(add_thing))
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert not waiting.done()
+        other.execute("COMMIT")
+    assert await waiting is not threading.current_thread()
+    assert await file.work(add_thing) is threading.current_thread()
+    assert await things(file) == 2
+
+
+async def test_a_quick_step_that_fails_is_undone_and_the_next_one_works(file: Database) -> None:
+    def fail(connection: Connection) -> None:
+        add_thing(connection)
+        connection.exec_driver_sql("SELECT nonsense")
+
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await file.work(fail)
+        with pytest.raises(ZeroDivisionError):
+            await file.work(lambda connection: add_thing(connection) and 1 / 0)
+        assert await file.work(add_thing)
+    assert await things(file) == 2
+
+
+async def test_a_quick_step_whose_caller_is_cancelled_while_it_is_saved_is_saved(file: Database) -> None:
+    done = asyncio.create_task(file.work(add_thing))
+    await asyncio.sleep(0)  # the step is done, and the disk has been asked
+    done.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await done
+    assert await things(file) == 1
+    await file.work(add_thing)
+    assert await things(file) == 2
