@@ -167,9 +167,7 @@ class Worker:
 
     async def _enlist(self) -> None:
         """Owe every mailing in preparation to its audience, a chunk a transaction, sending meanwhile."""
-        async with self.db.reading() as session:
-            preparing = [one for one in await mailings.under_way(session) if one.enlisted_at is None]
-        for mailing in preparing:
+        for mailing in [one for one in await self.db.told(mailings.under_way) if one.enlisted_at is None]:
             async with self.db.reading() as session:
                 whose = await publish.audience_of(session, mailing)
             while mailing.enlisted_at is None and mailing.state == "preparing":

@@ -50,9 +50,8 @@ def take(
 
 async def answer(db: Database, settings: Settings, now: datetime) -> bool:
     """Answer the oldest requests, a batch a transaction; returns whether there may be more to do at once."""
-    async with db.reading() as session:
-        if not await asks.any_waiting(session):
-            return False
+    if not await db.told(asks.any_waiting):
+        return False
     return await db.perform(lambda session: _answer_some(session, settings, now)) > 0
 
 

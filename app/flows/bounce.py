@@ -43,8 +43,7 @@ _NOT_THERE = "‹address›"
 
 async def work(db: Database, composer: Composer, now: datetime) -> bool:
     """Act on the reports that wait, oldest first; returns whether there were any."""
-    async with db.reading() as session:
-        waiting = await store.waiting(session, BATCH)
+    waiting = await db.told(lambda session: store.waiting(session, BATCH))
     for report_id in waiting:
         try:
             while await _settle(db, composer, report_id, now):

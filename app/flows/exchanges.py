@@ -30,8 +30,7 @@ class Exchanges:
         if self._searched_at is None or abs(now - self._searched_at) >= EVERY:
             await self._search(now)
             self._searched_at = now
-        async with self._db.reading() as session:
-            due = await domains.due(session, now, AT_ONCE)
+        due = await self._db.told(lambda session: domains.due(session, now, AT_ONCE))
         if not due:
             return False
         found = dict(zip(due, await asyncio.gather(*map(self._provider, due)), strict=True))

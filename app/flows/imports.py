@@ -121,9 +121,8 @@ async def start(
 
 async def work(db: Database, settings: Settings, now: datetime) -> bool:
     """Take one batch of the oldest job that is not over; False when there is none on this machine."""
-    async with db.reading() as session:
-        waiting = await jobs.running(session)
-        old = [] if waiting else await jobs.over_before(session, now - KEPT)
+    waiting = await db.told(jobs.running)
+    old = [] if waiting else await db.told(lambda session: jobs.over_before(session, now - KEPT))
     for job in waiting:
         if _path(settings, job).exists():
             await step(db, settings, job.id or 0, now)

@@ -61,15 +61,11 @@ async def count_reach(db: Database) -> None:
 
     One that is retried after its end is counted anew.
     """
-    counted = exists().where(reach.c.mailing_id == Mailing.id)
-    is_over = col(Mailing.state).in_(_OVER)
-    wanted = select(col(Mailing.id)).where(is_over, ~counted, col(Mailing.started_at).is_not(None))
-    async with db.reading() as session:
-        todo = list((await session.execute(wanted)).scalars())
-        again = list((await session.execute(select(col(Mailing.id)).where(counted, ~is_over))).scalars())
-        found = {mailing_id: await _sent_by_provider(session, mailing_id or 0) for mailing_id in todo}
-    if not found and not again:
+    todo, again = await db.told(_miscounted)
+    if not todo and not again:
         return
+    async with db.reading() as session:
+        found = {mailing_id: await _sent_by_provider(session, mailing_id or 0) for mailing_id in todo}
     async with db.transaction() as session:
         await session.execute(delete(reach).where(reach.c.mailing_id.in_([*again, *found])))
         rows = [
@@ -79,6 +75,15 @@ async def count_reach(db: Database) -> None:
         ]
         if rows:
             await session.execute(insert(reach), rows)
+
+
+async def _miscounted(session: AsyncSession) -> tuple[list[int | None], list[int | None]]:
+    """Return the mailings to be counted, and those that were and go on."""
+    counted = exists().where(reach.c.mailing_id == Mailing.id)
+    is_over, started = col(Mailing.state).in_(_OVER), col(Mailing.started_at).is_not(None)
+    todo = await session.execute(select(col(Mailing.id)).where(is_over, ~counted, started))
+    again = await session.execute(select(col(Mailing.id)).where(counted, ~is_over))
+    return list(todo.scalars()), list(again.scalars())
 
 
 async def _sent_by_provider(session: AsyncSession, mailing_id: int) -> Counter[str]:

@@ -64,9 +64,8 @@ class Paces:
         """Know the lanes as all workers have made them."""
         for name in self._warming - self._began.keys():
             self._began[name] = await warmup.began(self._db, self._relays[name], self._now())
-        async with self._db.reading() as session:
-            rows = await pace.lanes(session)
-            self._workers = await workers.at_work(session, self._now())
+        rows = await self._db.told(pace.lanes)
+        self._workers = await self._db.told(lambda session: workers.at_work(session, self._now()))
         for key, row in rows.items():
             if not key[1]:
                 continue

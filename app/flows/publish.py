@@ -151,9 +151,9 @@ async def _begin(session: AsyncSession, issue: Issue, mailing: Mailing, now: dat
 
 async def set_type(db: Database, composer: Composer) -> None:
     """Render each mailing under way that has no rendition yet; one that cannot be rendered pauses and says why."""
-    async with db.reading() as session:
-        jobs = [await _typesetting(session, mailing) for mailing in await mailings.without_rendition(session)]
-    for job in jobs:
+    for mailing in await db.told(mailings.without_rendition):
+        async with db.reading() as session:
+            job = await _typesetting(session, mailing)
         try:
             made = [
                 await asyncio.to_thread(composer.render_issue, job.edition, job.day, text, job.others, pages)

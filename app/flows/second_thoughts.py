@@ -99,9 +99,8 @@ async def resume(session: AsyncSession, who: Subscriber, origin: Origin, now: da
 
 async def welcome_back(db: Database, composer: Composer, now: datetime) -> bool:
     """End the pauses whose time has come, and tell each reader once what they have missed; returns whether any had."""
-    async with db.reading() as session:
-        if not await store.pauses_over(session, now, 1):
-            return False
+    if not await db.told(lambda session: store.pauses_over(session, now, 1)):
+        return False
     async with db.transaction() as session:
         for number in await store.pauses_over(session, now, BATCH):
             who = await store.get(session, number)

@@ -4,11 +4,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import Database
+from app.core.errors import Unavailable
 from app.delivery import ledger, mailings
 from app.delivery.models import Mailing
 from app.flows.compose import Composer, Press
@@ -71,22 +73,21 @@ async def restock(
 
     A mailing that cannot be set pauses and says so, and no other waits for it.
     """
-    async with db.reading() as session:
-        those = [one for one in await mailings.under_way(session) if one.expires_at and one.expires_at > now]
-        stocks = {one.id or 0: known[one.id or 0] for one in those if one.id in known}
-        for mailing in those:
-            if mailing.id not in stocks and (made := await _stock(db, session, composer, mailing)):
-                stocks[mailing.id or 0] = made
-        return {
-            number: replace(one, providers=await ledger.providers_due(session, number, one.time(now)))
-            for number, one in stocks.items()
-        }
+    those = [one for one in await db.told(mailings.under_way) if one.expires_at and one.expires_at > now]
+    found = dict[int, Stock]()
+    for mailing in those:
+        number = mailing.id or 0
+        if one := known.get(number) or await _stock(db, composer, mailing):
+            due = partial(ledger.providers_due, mailing_id=number, now=one.time(now))
+            found[number] = replace(one, providers=await db.told(due))
+    return found
 
 
-async def _stock(db: Database, session: AsyncSession, composer: Composer, mailing: Mailing) -> Stock | None:
+async def _stock(db: Database, composer: Composer, mailing: Mailing) -> Stock | None:
     try:
-        return await stock(session, composer, mailing)
-    except SQLAlchemyError:
+        async with db.reading() as session:
+            return await stock(session, composer, mailing)
+    except (SQLAlchemyError, Unavailable):
         raise
     except Exception as error:
         log.exception("mailing %d cannot be set", mailing.id)
