@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from json import dumps
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -142,13 +143,14 @@ class _Text:
         shared = [self.written[name](one) if name in self.written else one for name, one in common.items()]
         places = {name: place for place, name in enumerate((*names, *common))}
         order = [places[name] for name in self.order or ()]
+        pick: Callable[[Sequence[Any]], Any] = itemgetter(*order) if order[1:] else list
         writes = [(places[name], write) for name, write in self.written.items() if name in names]
         found = list[Sequence[Any]]()
         for row in rows:
             those = [*row, *shared]
             for place, write in writes:
                 those[place] = write(those[place])
-            found.append([those[place] for place in order])
+            found.append(pick(those))
         return found
 
 
