@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import insert_for, upsert
@@ -47,10 +47,21 @@ def _counting(is_postgresql: bool) -> Any:
 COUNTING = Hot(_counting)
 
 
+def _summed(values: Mapping[str, ColumnElement[Any]]) -> Select[*tuple[Any, ...]]:
+    columns = [func.coalesce(func.sum(value), 0).label(name) for name, value in values.items()]
+    return select(*columns).where(tally.c.mailing_id == bindparam("mailing"))
+
+
+# Made once, for they are asked all the while a mailing is looked at.
+_COUNTS = _summed({state: tally.c[state] for state in State})
+_RATE = _summed({"rate": tally.c.rate}).where(
+    tally.c.rated_at > bindparam("since", type_=tally.c.rated_at.type)
+)
+
+
 async def counts(session: AsyncSession, mailing_id: int) -> dict[str, int]:
     """Return how many deliveries stand in each state, as the tallies have it."""
-    columns = [func.coalesce(func.sum(tally.c[state]), 0).label(state) for state in State]
-    row = (await session.execute(select(*columns).where(tally.c.mailing_id == mailing_id))).one()
+    row = (await session.execute(_COUNTS, {"mailing": mailing_id})).one()
     return {state: int(value) for state, value in row._asdict().items()}
 
 
@@ -75,9 +86,8 @@ async def note_rate(
 
 async def rate(session: AsyncSession, mailing_id: int, now: datetime) -> float:
     """Return the mails a second of all workers that have said so lately."""
-    fresh = (tally.c.mailing_id == mailing_id) & (tally.c.rated_at > now - STALE)
-    total = select(func.coalesce(func.sum(tally.c.rate), 0.0)).where(fresh)
-    return float((await session.execute(total)).scalar_one())
+    found = await session.execute(_RATE, {"mailing": mailing_id, "since": now - STALE})
+    return float(found.scalar_one())
 
 
 async def correct(session: AsyncSession, mailing_id: int, changes: Mapping[str, int]) -> None:
