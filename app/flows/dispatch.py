@@ -34,9 +34,7 @@ from app.mail.relay import Outcome, Relay, Uncertain
 
 log = logging.getLogger(__name__)
 
-COMMIT_DELAY = (
-    0.001  # seconds that outcomes wait for others, to share a commit, while more mails are in the air
-)
+MOMENT, MOMENTS = 0.001, 5  # seconds that outcomes wait for others, to share a commit, and how often at most
 IDLE = 10.0  # seconds after which an unused connection is closed
 LONGEST_PAUSE = 15.0  # seconds between two tries to record while the database is away
 
@@ -63,10 +61,8 @@ class Dispatch:
         self._faults, self._faults_told = Faults(), 0
         self._health = Health(db)
         self.fence, self._number = Fence(), 0
-        self._may_owe_letters, self._in_doubt = (
-            True,
-            False,
-        )  # in doubt: a claim may be committed unknown to us
+        self._may_owe_letters = True
+        self._in_doubt = False  # a claim may be committed unknown to us
 
     @property
     def idle(self) -> bool:
@@ -103,8 +99,7 @@ class Dispatch:
         wait = TICK
         while not (self.stopping and self.idle):
             await self._ear.wait(TICK)
-            if 0 < len(self._results) < sum(lane.in_hand for lane in self._lanes):
-                await asyncio.sleep(COMMIT_DELAY)
+            await self._gather()
             try:
                 await self._step()
                 wait = TICK
@@ -215,6 +210,13 @@ class Dispatch:
         self._results.append((one, saved))
         self._ear.call()
         return saved
+
+    async def _gather(self) -> None:
+        """Wait a moment until half as many outcomes are here as mails are in the air: one commit is for all."""
+        for _ in range(MOMENTS):
+            if not 0 < 2 * len(self._results) < sum(lane.in_hand for lane in self._lanes):
+                return
+            await asyncio.sleep(MOMENT)
 
     async def _step(self) -> None:
         """Record what has arrived and claim what there is room for, in one transaction."""
