@@ -1,7 +1,7 @@
 """DKIM: a message becomes the header that proves whose it is (RFC 6376, rsa-sha256, relaxed/relaxed, whole body)."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -87,17 +87,16 @@ class Signer:
             raise ValueError("a signature needs a moment with its time zone")
         head, _, body = message.partition(b"\r\n\r\n")
         _require_composed(message, body)
-        fields = _fields(head)
-        if len(fields.get(b"from", ())) != 1:
-            raise ValueError("a message is signed for exactly one From")
-        line = self._unsigned(_named(fields), sha256(body).digest(), int(moment.timestamp()))
-        seen = [each for name, those in fields.items() if name not in UNSIGNED for each in reversed(those)]
-        seen.append(_canonical(line)[1])
+        fields = [_canonical(field) for field in _unfolded(head).split(b"\r\n")]
+        plan = _plan(tuple(name for name, _ in fields))
+        line = self._unsigned(plan.listing, sha256(body).digest(), int(moment.timestamp()))
+        seen = [fields[place][1] for place in plan.places]
+        seen.append(_canonical(_unfolded(line))[1])
         signature = b64encode(self.key.sign(b"\r\n".join(seen), PKCS1v15(), SHA256()))
         chunks = [signature[at : at + _CHUNK] for at in range(0, len(signature), _CHUNK)]
         return line + b"\r\n ".join(chunks) + b"\r\n"
 
-    def _unsigned(self, names: tuple[bytes, ...], body_hash: bytes, seconds: int) -> bytes:
+    def _unsigned(self, listing: bytes, body_hash: bytes, seconds: int) -> bytes:
         """The header up to its empty `b=`, which stands last and begins a line (RFC 6376 §3.5)."""
         tags = (
             "DKIM-Signature:",
@@ -109,7 +108,7 @@ class Signer:
             f" t={seconds};",
             f" bh={b64encode(body_hash).decode('ascii')};",
         )
-        return b"\r\n".join((_folded(tags), _listed(names), b" b="))
+        return b"\r\n".join((_folded(tags), listing, b" b="))
 
 
 def public_record(signer: Signer) -> str:
@@ -135,18 +134,17 @@ def _require_composed(message: bytes, body: bytes) -> None:
         raise ValueError("the body has spaces that a hop may change")
 
 
-def _fields(head: bytes) -> dict[bytes, list[bytes]]:
-    """The headers in relaxed form by their name in lower case, each name's from top to bottom."""
-    fields: dict[bytes, list[bytes]] = {}
-    for line in head.replace(b"\r\n ", b" ").replace(b"\r\n\t", b" ").split(b"\r\n"):
-        name, canonical = _canonical(line)
-        fields.setdefault(name, []).append(canonical)
-    return fields
+def _unfolded(head: bytes) -> bytes:
+    return head.replace(b"\r\n ", b" ").replace(b"\r\n\t", b" ")
 
 
-def _canonical(line: bytes) -> tuple[bytes, bytes]:
-    """A header's name in lower case, and the header in relaxed form without its CRLF (RFC 6376 §3.4.2)."""
-    name, colon, value = line.replace(b"\r\n ", b" ").partition(b":")
+@lru_cache(maxsize=256)
+def _canonical(field: bytes) -> tuple[bytes, bytes]:
+    """A header's name in lower case, and the header in relaxed form without its CRLF (RFC 6376 §3.4.2).
+
+    Most are the same in every message of a mailing.
+    """
+    name, colon, value = field.partition(b":")
     if not colon or not _NAME.fullmatch(name) or b"\r" in value or b"\n" in value:
         raise ValueError("the headers are not lines of a name and a value")
     words = value.replace(b"\t", b" ").split(b" ")
@@ -154,25 +152,32 @@ def _canonical(line: bytes) -> tuple[bytes, bytes]:
     return name, name + b":" + b" ".join(filter(None, words))
 
 
-def _named(fields: Mapping[bytes, list[bytes]]) -> tuple[bytes, ...]:
-    """What `h=` lists: a name for each header it covers, and one more where none may be added.
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which headers of a message are signed, by their places and in their turn, and the `h=` that lists them."""
 
-    A verifier takes the headers of one name from the bottom up (RFC 6376 §5.4.2); the last, which it does
-    not find, counts as empty.
-    """
-    names: list[bytes] = []
-    for name, those in fields.items():
-        if name not in UNSIGNED:
-            sealed = name in SEALED or name in SEALED_WHERE_PRESENT or name.startswith(b"list-")
-            names += [name] * (len(those) + sealed)
-    return (*names, *(name for name in SEALED if name not in fields))
+    places: tuple[int, ...]
+    listing: bytes
 
 
 @lru_cache(maxsize=64)
-def _listed(names: tuple[bytes, ...]) -> bytes:
-    """The `h=` of a signature, made once for all the messages that have the same headers."""
-    *most, last = (name.decode("ascii") for name in names)
-    return _folded((" h=", *(f"{name}:" for name in most), f"{last};"))
+def _plan(names: tuple[bytes, ...]) -> _Plan:
+    """The plan for all messages whose headers have these names; raises ValueError unless there is one From.
+
+    `h=` lists a name for each header it covers, and one more where none may be added. A verifier takes the headers
+    of one name from the bottom up (RFC 6376 §5.4.2); the last, which it does not find, counts as empty.
+    """
+    if names.count(b"from") != 1:
+        raise ValueError("a message is signed for exactly one From")
+    places, listed = list[int](), list[bytes]()
+    for name in dict.fromkeys(names):
+        if name not in UNSIGNED:
+            those = [place for place, each in enumerate(names) if each == name]
+            sealed = name in SEALED or name in SEALED_WHERE_PRESENT or name.startswith(b"list-")
+            places += reversed(those)
+            listed += [name] * (len(those) + sealed)
+    *most, last = (name.decode("ascii") for name in (*listed, *(one for one in SEALED if one not in names)))
+    return _Plan(tuple(places), _folded((" h=", *(f"{name}:" for name in most), f"{last};")))
 
 
 def _folded(pieces: Iterable[str]) -> bytes:
