@@ -6,11 +6,10 @@ They are steps of `Database.work`: this is what every mail waits for, so stateme
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -39,8 +38,7 @@ Key = tuple[int, ...]  # a claim's row: a delivery's issue and subscriber, or a 
 STANDINGS = {"due": State.IN_FLIGHT, "suppressed": State.SUPPRESSED}  # any other is withdrawn
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """What one worker has taken on: a delivery (its issue and subscriber) or a letter (its id)."""
 
     key: Key
@@ -59,8 +57,7 @@ class Claim:
         return delivery if self.mailing_id is not None else letter
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """What became of a claim, ready to be recorded."""
 
     claim: Claim

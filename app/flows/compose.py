@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.core import i18n
 from app.core.config import Settings
@@ -29,8 +29,7 @@ FOLDERS = ("confirm", "welcome", "goodbye")  # letters with templates of their o
 PAGES = {Purpose.CONFIRM: "c", Purpose.PREFERENCES: "p", Purpose.UNSUBSCRIBE: "u", Purpose.ERRAND: "e"}
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(NamedTuple):
     """Whom a message is for: subscriber 0 is nobody, whose links open nothing; `slot` is their own hour."""
 
     subscriber_id: int
@@ -38,8 +37,7 @@ class Reader:
     slot: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """What is handed to a relay: envelope sender, recipient, and the message in pieces of whole lines."""
 
     sender: str

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -113,7 +113,7 @@ def put_off(claim: Claim, reason: str, now: datetime, jitter: float) -> Settleme
 
 def without_words(one: Settlement) -> Settlement:
     """Return a settlement without anything that came from outside."""
-    return replace(one, reason=None, relay=None, relay_id=None, reply=None)
+    return one._replace(reason=None, relay=None, relay_id=None, reply=None)
 
 
 def settlement(
@@ -130,17 +130,17 @@ def settlement(
     match outcome:
         case Refused(reply) | Deferred(reply) if again and fault_in(claim, outcome):
             reason = mailings.OWN_FAULT
-            return replace(_with(base, reply), state=State.OWED, due_at=again, reason=reason)
+            return _with(base, reply)._replace(state=State.OWED, due_at=again, reason=reason)
         case Refused(reply, stage) if not _passes(claim, reply, stage):
-            return replace(_with(base, reply), state=State.REFUSED, stage=stage)
+            return _with(base, reply)._replace(state=State.REFUSED, stage=stage)
         case Refused(reply) | Deferred(reply) if again:
-            return replace(_with(base, reply), state=State.DEFERRED, due_at=again)
+            return _with(base, reply)._replace(state=State.DEFERRED, due_at=again)
         case Refused(reply) | Deferred(reply):
-            return replace(_with(base, reply), state=State.EXPIRED)
+            return _with(base, reply)._replace(state=State.EXPIRED)
         case Uncertain(reason) if again is None or holds:
-            return replace(base, state=State.UNCERTAIN, reason=words(claim, reason))
+            return base._replace(state=State.UNCERTAIN, reason=words(claim, reason))
         case Uncertain(reason):
-            return replace(base, state=State.OWED, due_at=again or now, reason=words(claim, reason))
+            return base._replace(state=State.OWED, due_at=again or now, reason=words(claim, reason))
         case Unreached():
             return released(claim, now)
 
@@ -211,7 +211,7 @@ def _passes(claim: Claim, reply: Reply, stage: str) -> bool:
 
 
 def _with(one: Settlement, reply: Reply) -> Settlement:
-    return replace(one, code=reply.code, reply=words(one.claim, reply.text))
+    return one._replace(code=reply.code, reply=words(one.claim, reply.text))
 
 
 def words(claim: Claim, text: str) -> str:

@@ -5,8 +5,8 @@ import heapq
 import math
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from time import monotonic
+from typing import NamedTuple
 
 from app.delivery.claims import Claim, Key
 from app.flows.gate import Gate
@@ -15,8 +15,7 @@ from app.flows.stock import Stock
 from app.mail.relay import Relay
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Job:
+class Job(NamedTuple):
     """A claim in the queue: letters go before issues, then the order of claiming.
 
     `term` is the worker's unbroken life in which it was claimed; a job of an earlier one is not ours any more.
@@ -24,9 +23,9 @@ class Job:
 
     rank: int
     number: int
-    claim: Claim = field(compare=False)
-    stock: Stock | None = field(compare=False)
-    term: int = field(compare=False)
+    claim: Claim
+    stock: Stock | None
+    term: int
 
     @property
     def holds(self) -> bool:
@@ -187,9 +186,9 @@ class Lane:
 
     def answered(self, gate: Gate, at: float) -> None:
         """Note that a relay answered to a mail; one that comes back does not catch up on what it missed."""
-        others = [one.turn for one in self.gates.values() if one is not gate and one.is_well(at)]
-        if gate.failures and others:
-            gate.turn = max(gate.turn, min(others))
+        if gate.failures:
+            others = [one.turn for one in self.gates.values() if one is not gate and one.is_well(at)]
+            gate.turn = max(gate.turn, min(others, default=gate.turn))
         gate.open(at)
 
     def take_back(self, which: Callable[[Job], bool]) -> list[Job]:

@@ -254,8 +254,9 @@ class Ledger(RuleBasedStateMachine):
             number, _ = self.some_mailing(data)
             self.a_worker_claims(worker, data.draw(st.integers(1, 4)), number)
         elif word == "settles":
-            one = data.draw(st.sampled_from(self.held))
-            self.a_claim_is_settled(*one, data.draw(st.sampled_from(OUTCOMES)), data.draw(st.booleans()))
+            holder, one = data.draw(st.sampled_from(self.held))
+            outcome, again = data.draw(st.sampled_from(OUTCOMES)), data.draw(st.booleans())
+            self.a_claim_is_settled(holder, one, outcome, again)
         elif word == "forgets" and (its := self.flying(worker)):
             self.a_worker_forgets(worker, set(data.draw(st.lists(st.sampled_from(its)))))
         else:
