@@ -205,7 +205,7 @@ async def test_a_restarted_worker_frees_at_once_what_it_held(world: World) -> No
     world.sink.script = at("mail", hang())
     dying = asyncio.create_task(world.worker().run(asyncio.Event(), "test-0"))
     async with asyncio.timeout(20):
-        while (await world.mailing(mailing))["in_flight"] < 5:
+        while world.sink.verbs().count("MAIL") < 5:  # as many as it has connections
             await asyncio.sleep(0.01)
     dying.cancel()
     await asyncio.gather(dying, return_exceptions=True)
