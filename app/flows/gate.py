@@ -1,7 +1,7 @@
 """What is known of a relay: whether it takes mail, when to try it again, and whether its refusals are our own fault."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,22 +21,28 @@ class Patience:
     def __init__(self) -> None:
         self._over = asyncio.Event()
 
-    async def lasting(self, wait: Coroutine[Any, Any, Found]) -> Found:
+    async def lasting(
+        self, wait: Coroutine[Any, Any, Found], late: Callable[[Found], object] = lambda _: None
+    ) -> Found:
         """Return what a wait returns. Raises TimeoutError as soon as `end` is called, now or before.
 
         The wait is a task of its own, and nobody waits for its end: `asyncio.wait_for` in Python 3.11 forgets
-        that it was cancelled where its result comes at that moment, and goes on.
+        that it was cancelled where its result comes at that moment, and goes on. What comes then is given to `late`.
         """
         waiting, over = asyncio.ensure_future(wait), asyncio.ensure_future(self._over.wait())
-        waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever is left alone
         try:
             await asyncio.wait({waiting, over}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
                 raise TimeoutError
-            return waiting.result()
+        except BaseException:
+            waiting.add_done_callback(
+                lambda done: done.cancelled() or done.exception() or late(done.result())
+            )
+            raise
         finally:
             waiting.cancel()
             over.cancel()
+        return waiting.result()
 
     def end(self) -> None:
         """Break off every wait, now and from now on."""

@@ -7,7 +7,7 @@ from time import monotonic
 from app.flows import deliver
 from app.flows.gate import Gate, Patience
 from app.flows.lane import Lane
-from app.mail.relay import Line, Outcome, Refused, Relay, RelayDown, Sent, Uncertain, Unreached
+from app.mail.relay import Connection, Line, Outcome, Refused, Relay, RelayDown, Sent, Uncertain, Unreached
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Post:
     async def connect(self, patience: Patience) -> None:
         """Open the line, or note why that failed; a worker that stops waits no longer."""
         try:
-            self.line = await patience.lasting(self.relay.connect())
+            self.line = await patience.lasting(self.relay.connect(), Connection.abort)
         except RelayDown as down:
             fault = down.sentence if down.ours else None
             self.failed(down.sentence, monotonic(), fault)

@@ -201,6 +201,10 @@ class Connection:
             self._queue.abort()
             raise
 
+    def abort(self) -> None:
+        """Ends the connection at once, without taking leave."""
+        self._queue.abort()
+
     async def close(self) -> None:
         """Says QUIT where there is someone to say it to, and closes; no failure of it is a mail's."""
         try:
@@ -244,10 +248,9 @@ class Connection:
     async def _verdict(self, stage: str) -> Outcome | None:
         reply = self._queue.heard()
         if reply is None:
+            seconds = self._timeouts.data if stage == "data" else self._timeouts.command
             try:
-                reply = await self._queue.reply(
-                    self._timeouts.data if stage == "data" else self._timeouts.command
-                )
+                reply = await self._queue.reply(seconds)
             except Lost as lost:
                 return Unreached(lost.reason)
         return judge(stage, reply)
@@ -256,12 +259,10 @@ class Connection:
         """Ends a DATA that was answered with 354 though nobody is to get the mail (RFC 2920 §3.1)."""
         try:
             self._queue.write(b".\r\n")
-            reply = await self._queue.reply(self._timeouts.data)
+            if (await self._queue.reply(self._timeouts.data)).code == 421:
+                self._queue.abort()
         except Lost:
             self._queue.abort()
-        else:
-            if reply.code == 421:
-                self._queue.abort()
 
     async def _body(self, message: bytes) -> Outcome | None:
         """The message and its final dot: None, or what the relay said before it had the whole. Raises Lost."""

@@ -60,3 +60,28 @@ async def test_who_is_cancelled_takes_the_wait_along() -> None:
     waiting.cancel()
     async with asyncio.timeout(5):
         await ended.wait()
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_what_comes_when_nobody_waits_for_it_any_more_is_given_away(is_cancelled: bool) -> None:
+    patience, begun, given = Patience(), asyncio.Event(), list[str]()
+
+    async def forgetful() -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+        return "a connection"
+
+    waiting = asyncio.create_task(patience.lasting(forgetful(), given.append))
+    await begun.wait()
+    if is_cancelled:
+        waiting.cancel()
+    else:
+        patience.end()
+    await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(5):
+        while not given:
+            await asyncio.sleep(0)
+    assert given == ["a connection"]
