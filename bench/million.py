@@ -10,12 +10,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from bench import postfix, watch
-from bench.place import Place, free_port, until, wait_for
+from bench.place import Place, until, wait_for
 from bench.sizes import Sizes
 from bench.steady import Steady
 from bench.stock import POSTGRES, SQLITE, Stock
 from bench.table import Figure, Target, percentile
 from bench.web import Client
+from tests.ports import free_port
 
 FEW = 1_000
 LOOKS = 10.0  # progress calls a second

@@ -131,13 +131,6 @@ def moment(value: str | datetime) -> datetime:
     return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
 def wait_for(port: int) -> None:
     """Wait until somebody listens on a port."""
 

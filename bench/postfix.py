@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.place import free_port, wait_for
+from bench.place import wait_for
+from tests.ports import free_port
 
 OWN_HEADERS = 220  # bytes that smtp-source puts before what -l asks for
 MISSING = "smtp-sink and smtp-source are not here, so this was not measured: they come with Postfix."

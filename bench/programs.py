@@ -6,11 +6,12 @@ import sys
 import time
 from collections.abc import Callable
 
-from bench.place import BROADSHEET, free_port, wait_for
+from bench.place import BROADSHEET, wait_for
 from bench.sizes import Sizes
 from bench.stock import SQLITE, Stock
 from bench.table import Figure, beside
 from bench.web import Client
+from tests.ports import free_port
 
 STARTS = 7
 CALLERS = 8

@@ -5,11 +5,12 @@ import re
 import time
 from urllib.parse import urlencode
 
-from bench.place import Place, free_port, wait_for
+from bench.place import Place, wait_for
 from bench.sizes import Sizes
 from bench.stock import SQLITE, Stock
 from bench.table import Figure
 from bench.web import Client
+from tests.ports import free_port
 
 CALLERS = 16
 PATIENCE = 120.0  # seconds

@@ -5,13 +5,14 @@ import itertools
 import time
 
 from bench import postfix, watch
-from bench.place import Place, free_port, wait_for
+from bench.place import Place, wait_for
 from bench.signups import LIFTED, stamped
 from bench.signups import subscribe as sign_up
 from bench.sizes import Sizes
 from bench.steady import Steady
 from bench.stock import SQLITE, Stock
 from bench.table import Figure, Target, percentile
+from tests.ports import free_port
 
 RATE = 2_000  # mails a second that the relay is told to take
 QUIET = 5.0  # seconds of asking while no mailing goes out

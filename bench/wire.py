@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 
-from bench.place import ROOT, free_port, wait_for
+from bench.place import ROOT, wait_for
+from tests.ports import free_port
 
 
 class End(asyncio.Protocol):

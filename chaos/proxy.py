@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from tests.postgres import free_port
+from tests.ports import free_port
 
 
 class Wire:

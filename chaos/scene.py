@@ -13,7 +13,7 @@ import httpx
 from chaos import program
 from chaos.place import Place, Program, moment, until
 from chaos.servers import Server
-from tests.postgres import free_port
+from tests.ports import free_port
 from tests.sink import Sink, at, delay
 
 OVER = ("finished", "cancelled")

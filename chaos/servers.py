@@ -15,7 +15,8 @@ from typing import Any
 
 from psycopg import sql
 
-from tests.postgres import find_programs, free_port, initialise, log_in, run_alone, unprivileged
+from tests.ports import free_port
+from tests.postgres import find_programs, initialise, log_in, run_alone, unprivileged
 
 PATIENCE = 60.0  # seconds until a server answers
 

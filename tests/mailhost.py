@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.needs import give_up
-from tests.postgres import free_port
+from tests.ports import free_port
 from tests.sink import Certificate
 from tests.sink import certificate as made_certificate
 

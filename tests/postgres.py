@@ -7,7 +7,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,7 @@ import pytest
 from psycopg import sql
 
 from tests.needs import give_up
+from tests.ports import free_port
 
 NAMED = "BROADSHEET_TEST_POSTGRES"
 LOGINS = ("127.0.0.1:5432", "postgres@127.0.0.1:5432", "postgres:postgres@127.0.0.1:5432")
@@ -164,12 +164,6 @@ def serve(
     process.kill()
     process.wait()
     raise TimeoutError(log.read_text(errors="replace")[-500:])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def run_alone(server: str, statement: sql.Composed) -> None:

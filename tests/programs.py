@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from app import cli
-from tests.postgres import free_port
+from tests.ports import free_port
 from tests.sink import Sink
 
 COMMAND = (sys.executable, "-c", "from app.cli import main; main()")

@@ -5,7 +5,7 @@ import time
 from chaos.fault import CONNECTIONS, Fault, enter
 from chaos.place import Broken, until
 from chaos.scene import Scene
-from tests.postgres import free_port
+from tests.ports import free_port
 from tests.sink import (
     Action,
     Ending,

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.issues import samples
-from tests.postgres import free_port
+from tests.ports import free_port
 from tests.programs import COMMAND, Shop, stopped, until
 from tests.sink import Sink
 

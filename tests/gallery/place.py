@@ -12,7 +12,7 @@ from app import main
 from app.core import schema
 from app.core.db import Database
 from tests.gallery import mails, readers
-from tests.postgres import free_port
+from tests.ports import free_port
 from tests.sink import Sink
 from tests.world import World, house_at
 

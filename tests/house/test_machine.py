@@ -11,6 +11,7 @@ from playwright.sync_api import Browser
 from pytest_socket import SocketConnectBlockedError
 
 from tests import needs, postgres
+from tests.ports import free_port
 
 
 def test_each_test_has_an_empty_database_of_its_own(postgres_url: str) -> None:
@@ -88,7 +89,7 @@ async def test_an_asyncio_test_uses_the_same_browser(browser: Browser) -> None:
 def test_what_goes_wrong_in_the_browser_is_raised_in_the_test(browser: Browser) -> None:
     page = browser.new_page()
     with pytest.raises(Exception, match=re.escape("net::ERR_CONNECTION_REFUSED")):
-        page.goto(f"http://127.0.0.1:{postgres.free_port()}/")
+        page.goto(f"http://127.0.0.1:{free_port()}/")
     page.close()
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.house.manual import Block
-from tests.postgres import free_port
+from tests.ports import free_port
 
 BROADSHEET = Path(sys.executable).with_name("broadsheet")
 WRITTEN = "http://127.0.0.1:8000"

@@ -1,7 +1,6 @@
 """A relay that fails in every way it can, and mails that nobody could send: none lost, none doubled, all said."""
 
 import asyncio
-import socket
 from datetime import timedelta
 from email import message_from_bytes
 from pathlib import Path
@@ -13,6 +12,7 @@ from app.delivery import mailings
 from app.delivery.models import Letter
 from app.mail.relay import Timeouts
 from tests.crowd import accounts, crowd, gather, patiently, rows
+from tests.ports import free_port
 from tests.sink import (
     Action,
     Ending,
@@ -224,12 +224,6 @@ async def test_a_relay_that_never_answers_a_dot_is_not_fed_the_whole_audience(wo
         while gate.failures < 2:
             await asyncio.sleep(0.02)
     assert len(world.sink.mails) <= CONNECTIONS + gate.failures
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def test_a_relay_that_is_down_costs_no_try_is_said_and_gets_everything_after(

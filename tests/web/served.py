@@ -8,7 +8,7 @@ from pathlib import Path
 import uvicorn
 
 from app import main
-from tests.postgres import free_port
+from tests.ports import free_port
 from tests.sink import Sink
 from tests.world import World, house_at
 

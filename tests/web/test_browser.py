@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from app import mailbox, main
 from app.core.tokens import Purpose, day_number
 from app.subscribers.consent import State
-from tests.postgres import free_port
+from tests.ports import free_port
 from tests.sink import Sink
 from tests.web import reading
 from tests.web.reading import link, links, who_is
