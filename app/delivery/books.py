@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, bindparam, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.core.db import insert_for, upsert
@@ -53,16 +53,25 @@ def _summed(values: Mapping[str, ColumnElement[Any]]) -> Select[*tuple[Any, ...]
 
 
 # Made once, for they are asked all the while a mailing is looked at.
-_COUNTS = _summed({state: tally.c[state] for state in State})
-_RATE = _summed({"rate": tally.c.rate}).where(
-    tally.c.rated_at > bindparam("since", type_=tally.c.rated_at.type)
-)
+_LATELY = tally.c.rated_at > bindparam("since", type_=tally.c.rated_at.type)
+_COUNTED: dict[str, ColumnElement[Any]] = {state: tally.c[state] for state in State}
+_COUNTS = _summed(_COUNTED)
+_COUNTS_AND_RATE = _summed(_COUNTED | {"rate": case((_LATELY, tally.c.rate))})
 
 
 async def counts(session: AsyncSession, mailing_id: int) -> dict[str, int]:
     """Return how many deliveries stand in each state, as the tallies have it."""
     row = (await session.execute(_COUNTS, {"mailing": mailing_id})).one()
     return {state: int(value) for state, value in row._asdict().items()}
+
+
+async def counts_and_rate(
+    session: AsyncSession, mailing_id: int, now: datetime
+) -> tuple[dict[str, int], float]:
+    """Return the counts, and the mails a second of all workers that have said so lately."""
+    row = (await session.execute(_COUNTS_AND_RATE, {"mailing": mailing_id, "since": now - STALE})).one()
+    *many, rate = row
+    return {state: int(value) for state, value in zip(State, many, strict=True)}, float(rate)
 
 
 async def recount(session: AsyncSession, mailing_id: int) -> dict[str, int]:
@@ -82,12 +91,6 @@ async def note_rate(
     """Keep how many mails a second a worker sends of a mailing."""
     which = (tally.c.mailing_id == mailing_id) & (tally.c.worker_id == worker_id)
     await session.execute(update(tally).where(which).values(rate=rate, rated_at=now))
-
-
-async def rate(session: AsyncSession, mailing_id: int, now: datetime) -> float:
-    """Return the mails a second of all workers that have said so lately."""
-    found = await session.execute(_RATE, {"mailing": mailing_id, "since": now - STALE})
-    return float(found.scalar_one())
 
 
 async def correct(session: AsyncSession, mailing_id: int, changes: Mapping[str, int]) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Select,
     Table,
     and_,
+    bindparam,
     case,
     cast,
     delete,
@@ -142,8 +144,7 @@ async def fates(session: AsyncSession, subscriber_id: int) -> dict[int, set[str]
 
 async def counts(session: AsyncSession, issue_id: int) -> dict[str, int]:
     """Return of how many readers of an issue there came a hard bounce, a soft one only, a complaint."""
-    row = (await session.execute(select(*_counted()).where(report.c.issue_id == issue_id))).one()
-    return told(row)
+    return told((await session.execute(_counts(), {"issue": issue_id})).one())
 
 
 async def counts_by(
@@ -173,6 +174,11 @@ def _counted() -> tuple[Any, ...]:
         func.count(distinct(case((or_(hard, soft), pair)))).label("bounced"),
         func.count(distinct(case((complaint, pair)))).label("complained"),
     )
+
+
+@cache
+def _counts() -> Select[Any]:
+    return select(*_counted()).where(report.c.issue_id == bindparam("issue"))
 
 
 async def forget_old(session: AsyncSession, now: datetime) -> None:

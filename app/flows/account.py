@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, String, bindparam, distinct, func, literal, select
+from sqlalchemy import ColumnElement, Select, String, bindparam, distinct, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
@@ -30,10 +30,10 @@ async def progress(session: AsyncSession, mailing_id: int, now: datetime) -> dic
 
 async def mailing(session: AsyncSession, one: Mailing, now: datetime) -> dict[str, Any]:
     """Return a mailing with its balanced counts, its rate (mails a second) and eta (seconds, or None)."""
-    issue = await store.issue(session, one.issue_id)
-    edition = await store.edition_of(session, issue)
-    counts = await books.counts(session, one.id or 0)
-    rate = await books.rate(session, one.id or 0, now) if one.state == MailingState.SENDING else 0.0
+    edition = (await session.scalars(_EDITION, {"issue": one.issue_id})).one()
+    counts, rate = await books.counts_and_rate(session, one.id or 0, now)
+    if one.state != MailingState.SENDING:
+        rate = 0.0
     beside = await feedback.counts(session, one.issue_id)
     beside["left"] = await _left(session, one, edition)
     left = counts[State.OWED] + counts[State.IN_FLIGHT] + counts[State.DEFERRED]
@@ -139,25 +139,24 @@ async def _left(session: AsyncSession, one: Mailing, edition: Edition) -> int:
     """Return how many left the edition after they got this mailing and before the next one started."""
     if one.started_at is None:
         return 0
-    started = {"since": one.started_at}
-    following = (await session.execute(_NEXT, started | {"edition": edition.id})).scalar()
-    values = started | {"issue": one.issue_id, "slug": edition.slug, "until": following or NEVER}
+    values = {"issue": one.issue_id, "edition": edition.id, "slug": edition.slug, "since": one.started_at}
     return int((await session.execute(_LEFT, values)).scalar_one())
 
 
-def _next() -> Select[Any]:
+def _next(since: ColumnElement[datetime]) -> ColumnElement[datetime | None]:
     """Select when the mailing of an edition started that came after one that started at `since`."""
-    since = bindparam("since", type_=UTCDateTime())
     return (
         select(func.min(col(Mailing.started_at)))
         .join(Issue, col(Issue.id) == Mailing.issue_id)
         .where(col(Issue.edition_id) == bindparam("edition"), col(Mailing.started_at) > since)
+        .scalar_subquery()
     )
 
 
 def _leaving() -> Select[int]:
-    """Select how many who were sent an issue left its edition in the time from `since` to `until`."""
-    since, until = bindparam("since", type_=UTCDateTime()), bindparam("until", type_=UTCDateTime())
+    """Select how many who were sent an issue left its edition from `since` until its next mailing started."""
+    since = bindparam("since", type_=UTCDateTime())
+    until = func.coalesce(_next(since), literal(NEVER, UTCDateTime()))
     editions = literal(" ") + col(ConsentEvent.editions) + literal(" ")
     its = literal(" ") + bindparam("slug", type_=String()) + literal(" ")
     return (
@@ -170,4 +169,9 @@ def _leaving() -> Select[int]:
 
 
 # Made once: to make them takes longer than to ask.
-_NEXT, _LEFT = _next(), _leaving()
+_EDITION = (
+    select(Edition)
+    .join(Issue, col(Issue.edition_id) == Edition.id)
+    .where(col(Issue.id) == bindparam("issue"))
+)
+_LEFT = _leaving()
