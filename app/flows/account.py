@@ -30,7 +30,7 @@ async def progress(session: AsyncSession, mailing_id: int, now: datetime) -> dic
 
 async def mailing(session: AsyncSession, one: Mailing, now: datetime) -> dict[str, Any]:
     """Return a mailing with its balanced counts, its rate (mails a second) and eta (seconds, or None)."""
-    edition = (await session.scalars(_EDITION, {"issue": one.issue_id})).one()
+    edition = await store.edition_with(session, one.issue_id)
     counts, rate = await books.counts_and_rate(session, one.id or 0, now)
     if one.state != MailingState.SENDING:
         rate = 0.0
@@ -168,10 +168,5 @@ def _leaving() -> Select[int]:
     )
 
 
-# Made once: to make them takes longer than to ask.
-_EDITION = (
-    select(Edition)
-    .join(Issue, col(Issue.edition_id) == Edition.id)
-    .where(col(Issue.id) == bindparam("issue"))
-)
+# Made once: to make it takes longer than to ask.
 _LEFT = _leaving()
