@@ -86,7 +86,8 @@ def become(order: dict[str, Any]) -> None:
 def hurry(seconds: float) -> None:
     """Let this child wait for a relay no longer than so many seconds."""
     from app.cli import run
-    from app.mail.relay import Relay, Timeouts
+    from app.mail.relay import Relay
+    from app.mail.smtp import Timeouts
 
     short = Timeouts(opening=seconds, command=seconds, data=seconds, block=seconds, dot=seconds)
     vars(run)["Relay"] = partial(Relay, timeouts=short)

@@ -36,7 +36,8 @@ from app.edge import House
 from app.flows import fence
 from app.flows.compose import Composer
 from app.issues.models import Edition, IssueText
-from app.mail.relay import Relay, Timeouts
+from app.mail.relay import Relay
+from app.mail.smtp import Timeouts
 from app.worker import Worker
 from tests.issues import samples
 

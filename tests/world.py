@@ -23,7 +23,8 @@ from app.edge import House
 from app.editors import keys
 from app.flows import account, manuscript, publish, readers, subscribe
 from app.flows.compose import Composer
-from app.mail.relay import Relay, Timeouts
+from app.mail.relay import Relay
+from app.mail.smtp import Timeouts
 from app.subscribers.store import Origin
 from app.worker import Worker
 from tests.issues import samples

@@ -19,7 +19,7 @@ from app.flows import bounce
 from app.flows.compose import Composer, Envelope, Reader
 from app.flows.stock import Stock
 from app.mail import headers, verdict
-from app.mail.relay import Deferred, Outcome, Refused, Reply, Sent, Uncertain, Unreached
+from app.mail.outcome import Deferred, Outcome, Refused, Reply, Sent, Uncertain, Unreached
 from app.subscribers import audience
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,8 @@ from app.flows.paces import Paces
 from app.flows.post import Post
 from app.flows.stock import Stock, restock
 from app.flows.turns import Turns
-from app.mail.relay import Outcome, Relay, Uncertain
+from app.mail.outcome import Outcome, Uncertain
+from app.mail.relay import Relay
 
 log = logging.getLogger(__name__)
 

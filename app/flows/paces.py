@@ -20,7 +20,7 @@ from app.delivery.pace import Allowance, Key
 from app.delivery.tempo import Strike, Tempo
 from app.flows import deliver, warmup
 from app.mail import verdict
-from app.mail.relay import Deferred, Outcome, Refused, Sent, Unreached
+from app.mail.outcome import Deferred, Outcome, Refused, Sent, Unreached
 
 MEASURED = 10.0  # seconds over which a lane's own speed is taken
 SEEN = 2_000  # mails that are remembered for it

@@ -7,7 +7,9 @@ from time import monotonic
 from app.flows import deliver
 from app.flows.gate import Gate, Patience
 from app.flows.lane import Lane
-from app.mail.relay import Connection, Line, Outcome, Refused, Relay, RelayDown, Sent, Uncertain, Unreached
+from app.mail.connection import Connection, Line
+from app.mail.outcome import Outcome, Refused, Sent, Uncertain, Unreached
+from app.mail.relay import Relay, RelayDown
 
 log = logging.getLogger(__name__)
 

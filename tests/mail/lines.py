@@ -5,13 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from app.core import relay_url
-from app.mail.relay import (
-    Connection,
-    Line,
-    Outcome,
-    Relay,
-    Timeouts,
-)
+from app.mail.connection import Connection, Line
+from app.mail.outcome import Outcome
+from app.mail.relay import Relay
+from app.mail.smtp import Timeouts
 from tests.sink import Action, Event, Sink
 
 QUICK = Timeouts(opening=5, command=2, data=2, block=2, dot=2, quit=1)

@@ -2,9 +2,7 @@
 
 import pytest
 
-from app.mail.relay import (
-    Reply,
-)
+from app.mail.outcome import Reply
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.mail.relay import (
-    Deferred,
-    Refused,
-    Reply,
-    Sent,
-    Timeouts,
-)
+from app.mail.outcome import Deferred, Refused, Reply, Sent
+from app.mail.smtp import Timeouts
 from tests import sink as does
-from tests.mail.lines import BRIEF, MESSAGE, QUICK, hand, large, once, open_line
+from tests.mail.lines import BRIEF, MESSAGE, QUICK, hand, large, once, open_line, soon
 from tests.sink import Action, Event, Sink, Stage
 
 
@@ -42,6 +37,38 @@ async def test_where_pipelining_is_offered_a_mail_takes_one_write_before_its_bod
                 assert isinstance(await hand(connection, number), Sent)
         assert sink.groups == [("EHLO",), *[("MAIL", "RCPT", "DATA")] * 3, ("QUIT",)]
         assert sink.connections == 1
+
+
+async def test_a_message_is_begun_when_it_may_leave_and_not_before() -> None:
+    with Sink() as sink:
+        async with open_line(sink) as connection:
+            leaves = asyncio.Event()
+
+            async def leave() -> None:
+                await leaves.wait()
+
+            handing = asyncio.create_task(
+                connection.hand_over("news@a.example", "reader@b.example", MESSAGE, leave=leave)
+            )
+            await soon(lambda: "DATA" in sink.verbs())
+            assert not sink.mails
+            leaves.set()
+            assert isinstance(await handing, Sent)
+        assert sink.mails[0].data == MESSAGE
+
+
+async def test_a_message_that_may_not_leave_is_nobodys_and_ends_the_connection() -> None:
+    with Sink() as sink:
+        async with open_line(sink) as connection:
+
+            async def leave() -> None:
+                raise LookupError("stopped")
+
+            with pytest.raises(LookupError):
+                await connection.hand_over("news@a.example", "reader@b.example", MESSAGE, leave=leave)
+            assert not connection.usable
+        await soon(lambda: not sink.open)
+        assert sink.mails == []
 
 
 async def test_where_pipelining_is_not_offered_each_command_waits_for_its_answer() -> None:

@@ -5,15 +5,7 @@ from typing import Literal
 
 import pytest
 
-from app.mail.relay import (
-    Deferred,
-    Outcome,
-    Refused,
-    Reply,
-    Sent,
-    Uncertain,
-    Unreached,
-)
+from app.mail.outcome import Deferred, Outcome, Refused, Reply, Sent, Uncertain, Unreached
 from tests import sink as does
 from tests.mail.lines import BRIEF, hand, large, once, open_line, relay_to, soon
 from tests.sink import Action, Ending, Sink, Stage

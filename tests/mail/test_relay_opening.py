@@ -7,7 +7,9 @@ import pytest
 
 from app.core import relay_url
 from app.core.relay_url import RelayUrl
-from app.mail.relay import Relay, RelayDown, Reply, Sent, Timeouts, Uncertain, Unreached
+from app.mail.outcome import Reply, Sent, Uncertain, Unreached
+from app.mail.relay import Relay, RelayDown
+from app.mail.smtp import Timeouts
 from tests import sink as does
 from tests.mail.lines import BRIEF, MESSAGE, QUICK, hand, large, relay_to
 from tests.sink import Action, Certificate, Sink, Stage

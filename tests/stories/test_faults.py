@@ -10,7 +10,7 @@ import pytest
 
 from app.delivery import mailings
 from app.delivery.models import Letter
-from app.mail.relay import Timeouts
+from app.mail.smtp import Timeouts
 from tests.crowd import accounts, crowd, gather, patiently, rows
 from tests.ports import free_port
 from tests.sink import (
