@@ -1,7 +1,7 @@
 """Hands over what is owed: one writer claims and records, each connection sends one mail after the other.
 
-A connection takes its next mail only after the outcome of its last is committed, so a crash can double at
-most one mail for each connection. While results cannot be saved, nothing more is sent.
+A connection begins a message only after the outcome of its last mail is committed, so a crash can double at most
+one mail for each connection. While results cannot be saved, nothing more is sent.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from app.flows.compose import Composer, Envelope
 from app.flows.deliver import Wish
 from app.flows.faults import Faults
 from app.flows.fence import Fence
-from app.flows.gate import Patience, pause
+from app.flows.gate import Patience
 from app.flows.health import Health
 from app.flows.lane import Job, Lane
 from app.flows.paces import Paces
-from app.flows.post import Post
+from app.flows.post import Halted, Post
 from app.flows.stock import Stock, restock
 from app.flows.turns import Turns
 from app.mail.outcome import Outcome, Uncertain
@@ -61,8 +61,7 @@ class Dispatch:
         self._turns = Turns(db, relays, self._paces, self._patience, now)
         self._faults, self._faults_told = Faults(), 0
         self._health = Health(db)
-        self.fence, self._number = Fence(), 0
-        self._may_owe_letters = True
+        self.fence, self._number, self._may_owe_letters = Fence(), 0, True
         self._in_doubt = False  # a claim may be committed unknown to us
 
     @property
@@ -114,15 +113,7 @@ class Dispatch:
         post = Post(relay, self._letters if relay.url.lane == "letters" else self._issues)
         try:
             while True:
-                if post.gate.failures:
-                    async with post.gate.probing:  # one connection tries, the others wait for what it finds
-                        await asyncio.sleep(max(0.0, post.gate.until - monotonic()))
-                        if post.gate.failures:
-                            await self._serve(post)
-                else:
-                    if post.refused:
-                        await asyncio.sleep(pause(post.refused))
-                    await self._serve(post)
+                await post.in_turn(partial(self._serve, post))
         finally:
             await post.hang_up()
 
@@ -134,7 +125,7 @@ class Dispatch:
             self._stocks, self._faults_told = {}, failures
 
     async def _serve(self, post: Post) -> None:
-        """Take one job, hand it over, and return when its outcome is committed."""
+        """Take one job, hand it over, and put its outcome down."""
         try:
             job = await post.lane.next(post.gate, IDLE if post.line is not None else None)
         except TimeoutError:
@@ -151,7 +142,8 @@ class Dispatch:
                 settled = deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
         finally:
             post.gate.put_down(monotonic())
-        await self._put_down(settled)
+        await post.settled()
+        post.saved = self._put_down(settled)
 
     async def _carry(self, post: Post, job: Job) -> Settlement:
         """Compose a job's message, a letter's in a thread (it may be rendered first), and hand it over."""
@@ -180,7 +172,10 @@ class Dispatch:
         post.in_hand = True
         was_fresh, sender, since = post.line.fresh, post.relay.url.sender or envelope.sender, self.now()
         try:
-            outcome = await post.line.hand_over(sender, envelope.recipient, *envelope.pieces)
+            leave = partial(self._leave, post, job)
+            outcome = await post.line.hand_over(sender, envelope.recipient, *envelope.pieces, leave=leave)
+        except Halted:
+            return self._released(job)
         except ValueError as error:  # an address or a text that SMTP cannot carry; nothing was sent
             return deliver.failed(job.claim, error, self.now())
         if await post.gave_up(outcome) and not was_fresh:  # at once on a new one, whose word counts
@@ -190,6 +185,12 @@ class Dispatch:
             return deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
         self._note_fault(job, outcome)
         return self._settlement(post, job, outcome)
+
+    async def _leave(self, post: Post, job: Job) -> None:
+        """Return when a message may go, after the outcome of the last one is committed; raise Halted if it must not."""
+        await post.settled()
+        if self.fence.is_shut or not self._goes_on(job):
+            raise Halted
 
     def _note_fault(self, job: Job, outcome: Outcome) -> None:
         """Stop a mailing at once where too many of its mails meet a fault of our own."""
@@ -202,8 +203,7 @@ class Dispatch:
         return job.term == self.fence.term and (job.stock is None or job.stock.mailing_id in self._stocks)
 
     def _settlement(self, post: Post, job: Job, outcome: Outcome) -> Settlement:
-        jitter = random.uniform(-1, 1)
-        return deliver.settlement(job.claim, outcome, post.name, job.holds, self.now(), jitter)
+        return deliver.settlement(job.claim, outcome, post.name, job.holds, self.now(), random.uniform(-1, 1))
 
     def _put_down(self, one: Settlement) -> asyncio.Future[None]:
         """Hand an outcome to the writer; the future is done once it is committed, whenever that is."""
@@ -223,8 +223,7 @@ class Dispatch:
         """Record what has arrived and claim what there is room for, in one transaction."""
         await self._faults.hold(self.db)
         await self._paces.settle()
-        for lane in self._lanes:
-            self._give_back(lane.stuck(self.stopping))
+        self._give_back(job for lane in self._lanes for job in lane.stuck(self.stopping))
         taken = list(self._results)
         gone = [one.claim.key for one, _ in taken]
         if not taken and not any(self._room(lane, gone) or lane.jobs for lane in self._lanes):
@@ -246,8 +245,7 @@ class Dispatch:
             taken = [pair for pair in taken if await record(pair[0])]
             await asyncio.sleep(TICK)
         else:
-            letters = sum(claim.mailing_id is None for claim in taken_on)
-            self._may_owe_letters |= 0 < letters == wish.letters
+            self._may_owe_letters |= 0 < sum(one.mailing_id is None for one in taken_on) == wish.letters
         self._settled(taken)
         for claim in taken_on:
             self._enqueue(claim, stocks)
@@ -293,8 +291,9 @@ class Dispatch:
 
     def _released(self, job: Job) -> Settlement:
         """Give a job back untried: it is due as it was, whatever a clock says by then."""
-        since_start = job.stock.started_at if job.stock else self.now()
-        return deliver.released(job.claim, job.claim.slot or since_start)
+        return deliver.released(
+            job.claim, job.claim.slot or (job.stock.started_at if job.stock else self.now())
+        )
 
     def _give_back(self, jobs: Iterable[Job]) -> None:
         for job in jobs:

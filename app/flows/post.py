@@ -1,17 +1,23 @@
 """One connection's place: what it hears of its relay, and what that says of the relay, of us, and of the mail."""
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
 from app.flows import deliver
-from app.flows.gate import Gate, Patience
+from app.flows.gate import Gate, Patience, pause
 from app.flows.lane import Lane
 from app.mail.connection import Connection, Line
 from app.mail.outcome import Outcome, Refused, Sent, Uncertain, Unreached
 from app.mail.relay import Relay, RelayDown
 
 log = logging.getLogger(__name__)
+
+
+class Halted(Exception):
+    """A mail's message must not be begun any more."""
 
 
 @dataclass
@@ -22,6 +28,7 @@ class Post:
     lane: Lane
     line: Line | None = None
     in_hand: bool = False  # whether a mail may have been handed over whose outcome is not known yet
+    saved: asyncio.Future[None] | None = None  # done when the outcome of its last mail is committed
     refused: int = 0  # failures of this connection in a row, while others may get through
     name: str = field(init=False)  # of the relay
     gate: Gate = field(init=False)  # what all connections to this relay know of it
@@ -33,6 +40,23 @@ class Post:
     def ready(self) -> bool:
         """Whether a line is open that may take another mail."""
         return self.line is not None and self.line.usable
+
+    async def in_turn(self, serve: Callable[[], Awaitable[None]]) -> None:
+        """Serve once it is our turn: while nobody gets through, one connection tries and the others wait for that."""
+        if self.gate.failures:
+            async with self.gate.probing:
+                await asyncio.sleep(max(0.0, self.gate.until - monotonic()))
+                if self.gate.failures:
+                    await serve()
+            return
+        if self.refused:
+            await asyncio.sleep(pause(self.refused))
+        await serve()
+
+    async def settled(self) -> None:
+        """Return when the outcome of its last mail is committed."""
+        if self.saved is not None:
+            await self.saved
 
     def heard(self, outcome: Outcome, was_fresh: bool, at: float) -> str | None:
         """Note what an outcome at loop time `at` says of the relay; returns why the mail is to wait, if it is."""

@@ -1,71 +1,25 @@
 """A worker between its ledger and its relays: what it claims, what it gives back, and what it never lets get lost."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, insert, select, text, update
+from sqlalchemy import insert, select, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.core.db import Database, Found
-from app.core.errors import Unavailable
 from app.delivery import workers
 from app.delivery.claims import Claim
 from app.delivery.models import Delivery, Letter, Mailing, Worker
 from app.flows import deliver
 from app.issues.models import Edition
-from app.mail.relay import Relay
-from app.worker import Worker as Process
 from tests.crowd import accounts, crowd, rows
 from tests.sink import Sink, accept_then, at, delay, hang, reply
-from tests.world import QUICK, START, World, house_at
+from tests.world import START, World, house_at
 
 delivery = Delivery.__table__  # type: ignore[attr-defined]
-
-
-class Shaky(Database):
-    """A database that loses the answer to some commits: what was done is done, and the caller does not know."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.loses, self.lost = 0, 0
-
-    async def work(self, step: Callable[[Connection], Found]) -> Found:
-        """Run a step as every database does; while `loses` is not 0, every third answer is lost."""
-        found = await super().work(step)
-        if self.loses:
-            self.loses -= 1
-            if self.loses % 3 == 0:
-                self.lost += 1
-                raise Unavailable("The database cannot be reached; try again in a moment.")
-        return found
-
-
-async def test_a_claim_whose_commit_was_never_answered_is_not_forgotten(world: World) -> None:
-    readers = await crowd(world, 60)
-    mailing = await world.send(await world.issue())
-    shaky = Shaky(world.db.url)
-    world.sink.script = at("dot", delay(0.01))
-    worker = Process(
-        shaky, world.house.composer, world.house.wake, lambda url: Relay(url, "test.example", timeouts=QUICK),
-        world.clock,
-    )  # fmt: skip
-    stop = asyncio.Event()
-    running = asyncio.create_task(worker.run(stop, "test-0"))
-    async with asyncio.timeout(30):
-        while len(world.sink.mails) < 5:
-            await asyncio.sleep(0.01)
-        shaky.loses = 6
-        await world.until(mailing, seconds=30)
-        stop.set()
-        await running
-    await shaky.close()
-    assert shaky.lost == 2
-    assert await accounts(world, mailing, readers) == (0, 0)
 
 
 async def test_an_outcome_that_cannot_be_recorded_as_it_is_holds_up_no_other(world: World) -> None:

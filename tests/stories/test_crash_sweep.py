@@ -19,7 +19,7 @@ from app.core.db import Database
 from app.delivery import books
 from tests.crowd import crowd
 from tests.mortal import DEAD, Child, Graveyard, graveyard
-from tests.sink import Action, Event, Sink, accept_then, delay, reset
+from tests.sink import Action, Event, Sink, Stage, accept_then, delay, reset
 from tests.world import World, house_at
 
 READERS = 3
@@ -106,12 +106,19 @@ class Assassin:
     def __init__(self, dies_at: int, accepts: bool) -> None:
         self.dies_at, self.accepts, self.points = dies_at, accepts, 0
         self.child: Child | None = None
+        self.at: Stage | None = None
+
+    @property
+    def bound(self) -> int:
+        """How many mails may be doubled: this one, or the last one while only an envelope is here."""
+        return 1 if self.accepts or self.at in ENVELOPE else 0
 
     def __call__(self, event: Event) -> Action | None:
         """Count, and kill; with `accepts` only after a mail was taken, else only before."""
         self.points += (event.stage == "dot") if self.accepts else event.stage in STAGES
         if self.points != self.dies_at or (self.accepts and event.stage != "dot"):
             return None
+        self.at = event.stage
         while self.child is None:
             time.sleep(0.001)
         with suppress(ProcessLookupError):
@@ -119,7 +126,8 @@ class Assassin:
         return accept_then("reset") if self.accepts else reset()
 
 
-STAGES = ("mail", "rcpt", "data", "body", "dot")
+ENVELOPE: tuple[Stage, ...] = ("mail", "rcpt", "data")
+STAGES = (*ENVELOPE, "body", "dot")
 
 
 @pytest.mark.parametrize("accepts", [False, True], ids=["before the dot is taken", "after the dot is taken"])
@@ -138,7 +146,7 @@ def test_a_worker_that_dies_at_any_step_of_a_mail_loses_nobody(
         sink.script = None
         if ended != 0:
             assert ground.start(database, sink.port).ended() == 0
-        assert all_accounts_agree(database, sink, READERS) <= (1 if accepts else 0)
+        assert all_accounts_agree(database, sink, READERS) <= assassin.bound
     assert ended == 0
     assert point > READERS * (1 if accepts else 5)
 
