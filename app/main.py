@@ -16,7 +16,7 @@ from app.api import subscribers as api_subscribers
 from app.core.errors import BroadsheetError, Conflict, Fault, Invalid, Misconfigured, NotFound, Unauthorized
 from app.edge import BodyLimit, House, NotAllowed, new_error_id, problem, require_current
 from app.feedback.providers import PROVIDERS
-from app.flows import health, returns
+from app.flows import relays, returns
 from app.web import archive, errands, feeds, form, leaving, left, pages, preferences, privacy, subscribe
 
 IMPORT_LIMIT = 100_000_000  # bytes of CSV by API
@@ -90,11 +90,11 @@ async def ready(request: Request) -> Response:
     house: House = request.app.state.house
     try:
         await require_current(house.db)
-        relays = await health.of_relays(house.db, house.settings.relay_urls, house.now())
+        states = await relays.states(house.db, house.settings.relay_urls, house.now())
     except (BroadsheetError, OSError) as error:
         detail = error.detail if isinstance(error, BroadsheetError) else "the database cannot be reached"
         return JSONResponse({"status": "not ready", "detail": detail}, 503)
-    return JSONResponse({"status": "ready", "relays": relays})
+    return JSONResponse({"status": "ready", "relays": states})
 
 
 def _json(_request: Request, error: Exception) -> Response:

@@ -21,14 +21,15 @@ from app.core.relay_url import RelayUrl
 from app.delivery import books, mailings, workers
 from app.editors import answers
 from app.feedback import store as feedback
-from app.flows import bounce, deliver, imports, numbers, publish
+from app.flows import bounce, imports, numbers, publish
 from app.flows.compose import Composer
-from app.flows.dispatch import Dispatch
 from app.flows.exchanges import Exchanges
 from app.flows.rounds import Rounds
 from app.flows.watch import Watch
 from app.mail import verdict
 from app.mail.relay import Relay
+from app.sending import deliver
+from app.sending.dispatch import Dispatch
 
 log = logging.getLogger(__name__)
 

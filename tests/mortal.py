@@ -33,11 +33,11 @@ from app.core.jobs import Wake
 from app.delivery import workers
 from app.delivery.models import Mailing
 from app.edge import House
-from app.flows import fence
 from app.flows.compose import Composer
 from app.issues.models import Edition, IssueText
 from app.mail.relay import Relay
 from app.mail.smtp import Timeouts
+from app.sending import fence
 from app.worker import Worker
 from tests.issues import samples
 

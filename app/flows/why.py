@@ -11,7 +11,7 @@ from app.core.config import Settings
 from app.delivery import mailings
 from app.delivery.models import WAITING, Delivery, Mailing, MailingState
 from app.feedback import store as reports
-from app.flows import came_back, health
+from app.flows import came_back, relays
 from app.flows.proof import accepted
 from app.issues import cadence
 from app.issues import store as issues
@@ -67,7 +67,7 @@ async def why(
 async def _held(session: AsyncSession, settings: Settings, one: Delivery, now: datetime) -> list[str]:
     if one.state not in WAITING or not one.provider:
         return []
-    return await health.of_provider(session, settings.relay_urls, one.provider, now)
+    return await relays.of_provider(session, settings.relay_urls, one.provider, now)
 
 
 async def _left_out(

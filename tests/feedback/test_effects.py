@@ -15,7 +15,8 @@ from app.delivery.models import Delivery, Letter
 from app.feedback import store
 from app.feedback.models import KeptReport, ReportState
 from app.feedback.report import Action, Kind, Report
-from app.flows import deliver, erase, returns, subscribe, suppress
+from app.flows import erase, returns, subscribe, suppress
+from app.sending import deliver
 from app.subscribers import store as subscribers
 from app.subscribers.models import Subscriber
 from app.subscribers.store import Origin

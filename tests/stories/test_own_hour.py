@@ -12,7 +12,7 @@ from sqlmodel import col
 
 from app.delivery import mailings
 from app.delivery.models import Delivery
-from app.flows import deliver
+from app.sending import deliver
 from app.subscribers.models import Subscriber
 from tests.sink import Mail, Sink, accept_then, at
 from tests.world import DAY, START, World, house_at, recipients

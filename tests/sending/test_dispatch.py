@@ -13,8 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.delivery import workers
 from app.delivery.claims import Claim
 from app.delivery.models import Delivery, Letter, Mailing, Worker
-from app.flows import deliver
 from app.issues.models import Edition
+from app.sending import deliver
 from tests.crowd import accounts, crowd, rows
 from tests.sink import Sink, accept_then, at, delay, hang, reply
 from tests.world import START, World, house_at

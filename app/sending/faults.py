@@ -6,8 +6,8 @@ from app.core.db import Database
 from app.core.errors import Conflict
 from app.delivery import mailings
 from app.delivery.claims import Claim
-from app.flows import deliver
 from app.mail.outcome import Outcome, Refused
+from app.sending import deliver
 
 ENOUGH = 3  # different readers
 AMONG = 30  # the last mails of a mailing

@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 
 from app.core.db import Database, Found
 from app.core.errors import Unavailable
-from app.flows import fence
 from app.mail.relay import Relay
+from app.sending import fence
 from app.worker import Worker as Process
 from tests.crowd import accounts, crowd, rows
 from tests.sink import Action, Event, at, delay

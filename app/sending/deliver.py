@@ -17,9 +17,9 @@ from app.delivery.claims import Claim, Key, Settlement
 from app.delivery.models import State
 from app.flows import bounce
 from app.flows.compose import Composer, Envelope, Reader
-from app.flows.stock import Stock
 from app.mail import headers, verdict
 from app.mail.outcome import Deferred, Outcome, Refused, Reply, Sent, Uncertain, Unreached
+from app.sending.stock import Stock
 from app.subscribers import audience
 
 log = logging.getLogger(__name__)

@@ -18,20 +18,20 @@ from app.core.errors import Unavailable
 from app.core.jobs import TICK, Ear, Wake
 from app.delivery.claims import Claim, Key, Settlement
 from app.delivery.models import State
-from app.flows import deliver, faults
 from app.flows.compose import Composer, Envelope
-from app.flows.deliver import Wish
-from app.flows.faults import Faults
-from app.flows.fence import Fence
-from app.flows.gate import Patience
-from app.flows.health import Health
-from app.flows.lane import Job, Lane
-from app.flows.paces import Paces
-from app.flows.post import Halted, Post
-from app.flows.stock import Stock, restock
-from app.flows.turns import Turns
 from app.mail.outcome import Outcome, Uncertain
 from app.mail.relay import Relay
+from app.sending import deliver, faults
+from app.sending.deliver import Wish
+from app.sending.faults import Faults
+from app.sending.fence import Fence
+from app.sending.gate import Patience
+from app.sending.health import Health
+from app.sending.lane import Job, Lane
+from app.sending.paces import Paces
+from app.sending.post import Halted, Post
+from app.sending.stock import Stock, restock
+from app.sending.turns import Turns
 
 log = logging.getLogger(__name__)
 

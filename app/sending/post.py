@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
-from app.flows import deliver
-from app.flows.gate import Gate, Patience, pause
-from app.flows.lane import Lane
 from app.mail.connection import Connection, Line
 from app.mail.outcome import Outcome, Refused, Sent, Uncertain, Unreached
 from app.mail.relay import Relay, RelayDown
+from app.sending import deliver
+from app.sending.gate import Gate, Patience, pause
+from app.sending.lane import Lane
 
 log = logging.getLogger(__name__)
 

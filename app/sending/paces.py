@@ -14,13 +14,13 @@ from time import monotonic
 from app.core.clock import Clock
 from app.core.db import Database
 from app.core.relay_url import RelayUrl
-from app.delivery import pace, tempo, workers
+from app.delivery import pace, tempo, warmup, workers
 from app.delivery.claims import Claim
 from app.delivery.pace import Allowance, Key
 from app.delivery.tempo import Strike, Tempo
-from app.flows import deliver, warmup
 from app.mail import verdict
 from app.mail.outcome import Deferred, Outcome, Refused, Sent, Unreached
+from app.sending import deliver
 
 MEASURED = 10.0  # seconds over which a lane's own speed is taken
 SEEN = 2_000  # mails that are remembered for it

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.flows.gate import Patience
+from app.sending.gate import Patience
 
 
 async def deaf(begun: asyncio.Event) -> None:

@@ -9,10 +9,10 @@ from time import monotonic
 from typing import NamedTuple
 
 from app.delivery.claims import Claim, Key
-from app.flows.gate import Gate
-from app.flows.paces import Paces
-from app.flows.stock import Stock
 from app.mail.relay import Relay
+from app.sending.gate import Gate
+from app.sending.paces import Paces
+from app.sending.stock import Stock
 
 
 class Job(NamedTuple):

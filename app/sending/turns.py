@@ -11,10 +11,10 @@ from app.core.errors import Unavailable
 from app.core.relay_url import RelayUrl
 from app.delivery import pace
 from app.delivery.pace import Pacer
-from app.flows.gate import Gate, Patience
-from app.flows.paces import Paces
-from app.flows.post import Post
 from app.mail.relay import Relay
+from app.sending.gate import Gate, Patience
+from app.sending.paces import Paces
+from app.sending.post import Post
 
 
 class Turns:

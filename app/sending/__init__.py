@@ -1,0 +1,1 @@
+"""Hands over what is owed: claims, connections, pace, and what is made of each answer."""
