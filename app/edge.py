@@ -130,7 +130,7 @@ async def inbound(at: InHouse, presented: Presented) -> ApiKey:
 
 async def _holder(at: House, presented: HTTPAuthorizationCredentials | None, scope: keys.Scope) -> ApiKey:
     given = presented.credentials if presented else ""
-    key = await at.db.told(lambda session: keys.check(session, given, scope))
+    key = await at.db.glance(lambda session: keys.check(session, given, scope))
     if keys.is_news(key, at.now()):
         with suppress(Unavailable):  # looking must work on a full disk too
             async with at.db.transaction() as session:

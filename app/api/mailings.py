@@ -42,7 +42,7 @@ async def list_mailings(
 @router.get("/{mailing_id}", response_model=MailingView)
 async def show(at: InHouse, mailing_id: Id) -> dict[str, Any]:
     """Show how far a mailing is."""
-    return await at.db.told(lambda session: account.progress(session, mailing_id, at.now()))
+    return await at.db.glance(lambda session: account.progress(session, mailing_id, at.now()))
 
 
 @router.patch("/{mailing_id}", response_model=MailingView)
@@ -112,11 +112,10 @@ async def _changes(at: House, mailing_id: int, key_id: int) -> AsyncIterator[str
     """Tell each change of a mailing until it is over, the key is revoked, or the program stops."""
     last = ""
     while not at.stopping.is_set():
-        async with at.db.reading() as session:
-            if not await keys.stands(session, key_id):
-                return
-            mailing = await account.progress(session, mailing_id, at.now())
-            told = json.dumps(jsonable_encoder(mailing))
+        if not await at.db.glance(lambda session: keys.stands(session, key_id)):
+            return
+        mailing = await at.db.glance(lambda session: account.progress(session, mailing_id, at.now()))
+        told = json.dumps(jsonable_encoder(mailing))
         yield f"event: mailing\ndata: {told}\n\n" if told != last else ": no change\n\n"
         if mailing["state"] in OVER:
             return

@@ -28,6 +28,7 @@ class Bench:
         self._thread = ThreadPoolExecutor(1, "database")
         self._connection: Connection | None = None
         self._wire: socket.socket | None = None  # to a server; a file has none
+        self._looking = asyncio.Lock()
         self._steps: list[tuple[Step, asyncio.Future[Any]]] = []
 
     async def run(self, step: Callable[[Connection], Found]) -> Found:
@@ -50,6 +51,15 @@ class Bench:
                 raise
         await self._in_thread(lambda: self._commit(begun))
         return found
+
+    async def look(self, step: Callable[[Connection], Found]) -> Found:
+        """Run a step that only reads a file, by a few quick statements: on the loop, where nobody else looks."""
+        async with self._looking:
+            begun = self._begun_at_once()
+            if begun is None:
+                return await self.run(step)
+            with told_plainly(), self._watched(), begun:
+                return step(begun.connection)
 
     def put(self, step: Step) -> asyncio.Future[Any]:
         """Put a step down for the next `run_together`; the future is what it returned or raised."""

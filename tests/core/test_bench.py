@@ -49,13 +49,15 @@ async def test_who_reads_does_not_notice_that_an_idle_connection_was_lost(postgr
     await db.close()
 
 
+@pytest.mark.parametrize("way", ["told", "glance"])
 @pytest.mark.parametrize("database", ["SQLite", "PostgreSQL"])
 async def test_what_is_only_to_be_told_changes_nothing(
-    request: pytest.FixtureRequest, tmp_path: Path, database: str
+    request: pytest.FixtureRequest, tmp_path: Path, database: str, way: str
 ) -> None:
     on_file = database == "SQLite"
     db = Database(f"sqlite:///{tmp_path}/x.db" if on_file else request.getfixturevalue("postgres_url"))
     await db.work(lambda connection: connection.execute(text("CREATE TABLE thing (number INTEGER)")))
+    tell = getattr(db, way)
 
     async def change(session: AsyncSession) -> None:
         await session.execute(text("INSERT INTO thing VALUES (1)"))
@@ -64,11 +66,27 @@ async def test_what_is_only_to_be_told_changes_nothing(
         number: int = (await session.execute(text("SELECT count(*) FROM thing"))).scalar_one()
         return number
 
-    with pytest.raises((DBAPIError, Unavailable)):
-        await db.told(change)
-    assert await db.told(count) == 0
+    for _ in range(2):
+        with pytest.raises((DBAPIError, Unavailable)):
+            await tell(change)
+        assert await tell(count) == 0
     await db.perform(change)
-    assert await db.told(count) == 1
+    assert set(await asyncio.gather(tell(count), tell(count))) == {1}
+    await db.close()
+
+
+async def test_a_glance_at_a_file_waits_for_no_thread_and_no_writer(tmp_path: Path) -> None:
+    db = Database(f"sqlite:///{tmp_path}/x.db")
+    await db.work(lambda connection: connection.execute(text("CREATE TABLE thing (number INTEGER)")))
+
+    async def where(session: AsyncSession) -> str:
+        await session.execute(text("SELECT count(*) FROM thing"))
+        return threading.current_thread().name
+
+    assert (await db.glance(where)).startswith("database")
+    async with db.transaction() as session:
+        await session.execute(text("INSERT INTO thing VALUES (1)"))
+        assert await db.glance(where) == threading.main_thread().name
     await db.close()
 
 
