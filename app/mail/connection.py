@@ -10,7 +10,7 @@ from app.mail.smtp import Lost, ReplyQueue, Timeouts, check_address, check_messa
 
 CHUNK = 262_144
 
-Leave = Callable[[], Awaitable[None]]
+Permit = Callable[[], Awaitable[None]]
 
 
 class Line(Protocol):
@@ -25,7 +25,7 @@ class Line(Protocol):
         """Whether it has taken none yet."""
 
     async def hand_over(
-        self, sender: str, recipient: str, *pieces: bytes, leave: Leave | None = None
+        self, sender: str, recipient: str, *pieces: bytes, permit: Permit | None = None
     ) -> Outcome:
         """Hands one mail over; see Connection."""
 
@@ -63,11 +63,11 @@ class Connection:
         return self._handed == 0
 
     async def hand_over(
-        self, sender: str, recipient: str, *pieces: bytes, leave: Leave | None = None
+        self, sender: str, recipient: str, *pieces: bytes, permit: Permit | None = None
     ) -> Outcome:
         """Hands one mail over and says what became of it; `sender` may be "" (bounces, RFC 5321 §4.5.5).
 
-        The message comes in pieces. It is not begun before `leave` has returned, for which the relay waits after its
+        The message comes in pieces. It is not begun before `permit` has returned, for which the relay waits after its
         354; what that raises ends the connection, and nobody gets the mail. Raises ValueError where an address cannot
         be written into a command, or a piece is not 7-bit text in CRLF lines none of which begins with a dot: nothing
         was sent then. When the caller is cancelled the connection is cut; the mail may be accepted only if its dot
@@ -86,8 +86,8 @@ class Connection:
         try:
             if (trouble := await self._envelope(sender, recipient, size)) is not None:
                 return trouble
-            if leave is not None:
-                await leave()
+            if permit is not None:
+                await permit()
             return await self._body(message) or await self._answer()
         except Lost as lost:
             self._queue.abort()

@@ -25,7 +25,7 @@ from app.sending import deliver, faults
 from app.sending.deliver import Wish
 from app.sending.faults import Faults
 from app.sending.fence import Fence
-from app.sending.gate import Patience
+from app.sending.gate import RECENT, Patience
 from app.sending.health import Health
 from app.sending.lane import Job, Lane
 from app.sending.paces import Paces
@@ -113,7 +113,7 @@ class Dispatch:
         post = Post(relay, self._letters if relay.url.lane == "letters" else self._issues)
         try:
             while True:
-                await post.in_turn(partial(self._serve, post))
+                await post.in_turn(self._serve)
         finally:
             await post.hang_up()
 
@@ -142,8 +142,7 @@ class Dispatch:
                 settled = deliver.put_off(job.claim, reason, self.now(), random.uniform(-1, 1))
         finally:
             post.gate.put_down(monotonic())
-        await post.settled()
-        post.saved = self._put_down(settled)
+        await post.settled(self._put_down(settled))
 
     async def _carry(self, post: Post, job: Job) -> Settlement:
         """Compose a job's message, a letter's in a thread (it may be rendered first), and hand it over."""
@@ -172,8 +171,8 @@ class Dispatch:
         post.in_hand = True
         was_fresh, sender, since = post.line.fresh, post.relay.url.sender or envelope.sender, self.now()
         try:
-            leave = partial(self._leave, post, job)
-            outcome = await post.line.hand_over(sender, envelope.recipient, *envelope.pieces, leave=leave)
+            permit = partial(self._permit, post, job)
+            outcome = await post.line.hand_over(sender, envelope.recipient, *envelope.pieces, permit=permit)
         except Halted:
             return self._released(job)
         except ValueError as error:  # an address or a text that SMTP cannot carry; nothing was sent
@@ -186,10 +185,11 @@ class Dispatch:
         self._note_fault(job, outcome)
         return self._settlement(post, job, outcome)
 
-    async def _leave(self, post: Post, job: Job) -> None:
+    async def _permit(self, post: Post, job: Job) -> None:
         """Return when a message may go, after the outcome of the last one is committed; raise Halted if it must not."""
+        since = monotonic()
         await post.settled()
-        if self.fence.is_shut or not self._goes_on(job):
+        if monotonic() - since > RECENT or self.stopping or self.fence.is_shut or not self._goes_on(job):
             raise Halted
 
     def _note_fault(self, job: Job, outcome: Outcome) -> None:
@@ -291,9 +291,8 @@ class Dispatch:
 
     def _released(self, job: Job) -> Settlement:
         """Give a job back untried: it is due as it was, whatever a clock says by then."""
-        return deliver.released(
-            job.claim, job.claim.slot or (job.stock.started_at if job.stock else self.now())
-        )
+        since_start = job.stock.started_at if job.stock else self.now()
+        return deliver.released(job.claim, job.claim.slot or since_start)
 
     def _give_back(self, jobs: Iterable[Job]) -> None:
         for job in jobs:

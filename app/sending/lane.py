@@ -85,11 +85,11 @@ class Lane:
             gate.doubt()
 
     def room(self, held: int, at: float) -> int:
-        """Return how many more may be claimed: up to three a connection, one for a relay that may be down."""
+        """Return how many more may be claimed: up to two a connection, one for a relay that may be down."""
         if self.problem:
             return int(held == 0 and any(at >= gate.until and not gate.spent for gate in self.gates.values()))
         connections = sum(gate.connections for gate in self.gates.values() if not gate.trouble)
-        return 3 * connections - held if held <= 2 * connections else 0
+        return 2 * connections - held if 2 * held <= 3 * connections else 0
 
     def put(self, job: Job) -> None:
         """Queue a job, or hand it to who waits for one."""

@@ -41,22 +41,23 @@ class Post:
         """Whether a line is open that may take another mail."""
         return self.line is not None and self.line.usable
 
-    async def in_turn(self, serve: Callable[[], Awaitable[None]]) -> None:
+    async def in_turn(self, serve: Callable[["Post"], Awaitable[None]]) -> None:
         """Serve once it is our turn: while nobody gets through, one connection tries and the others wait for that."""
         if self.gate.failures:
             async with self.gate.probing:
                 await asyncio.sleep(max(0.0, self.gate.until - monotonic()))
                 if self.gate.failures:
-                    await serve()
+                    await serve(self)
             return
         if self.refused:
             await asyncio.sleep(pause(self.refused))
-        await serve()
+        await serve(self)
 
-    async def settled(self) -> None:
-        """Return when the outcome of its last mail is committed."""
+    async def settled(self, newer: asyncio.Future[None] | None = None) -> None:
+        """Return when the outcome of its last mail is committed; `newer` is done when that of a newer one is."""
         if self.saved is not None:
             await self.saved
+        self.saved = newer
 
     def heard(self, outcome: Outcome, was_fresh: bool, at: float) -> str | None:
         """Note what an outcome at loop time `at` says of the relay; returns why the mail is to wait, if it is."""

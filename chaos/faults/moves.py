@@ -63,7 +63,7 @@ def restored(scene: Scene) -> None:
 
 
 def traced(scene: Scene) -> None:
-    """F23: what is written to the disk before the 202 is said, and before the next mail of a connection."""
+    """F23: what is written to the disk before the 202 is said."""
     trace = scene.place.folder / "trace"
     with scene.serving() as (program, api):
         calls = "fdatasync,fsync,pwrite64,write,sendto,sendmsg"

@@ -79,7 +79,7 @@ def at_steps(scene: Scene, ground: Graveyard, fresh: Callable[[], None], *, acce
         scene.sink.script = None
         if ended:
             ground.start(scene.place.url, scene.sink.port).ended()
-        doubled += judged(scene, f"step {point}", int(accepts))
+        doubled += judged(scene, f"step {point}", assassin.bound)
     if ended or point <= MAILS * (1 if accepts else 5):
         raise Broken(f"the sweep ended with {ended} after {point} points")
     return point - 1, doubled

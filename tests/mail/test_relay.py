@@ -44,11 +44,11 @@ async def test_a_message_is_begun_when_it_may_leave_and_not_before() -> None:
         async with open_line(sink) as connection:
             leaves = asyncio.Event()
 
-            async def leave() -> None:
+            async def permit() -> None:
                 await leaves.wait()
 
             handing = asyncio.create_task(
-                connection.hand_over("news@a.example", "reader@b.example", MESSAGE, leave=leave)
+                connection.hand_over("news@a.example", "reader@b.example", MESSAGE, permit=permit)
             )
             await soon(lambda: "DATA" in sink.verbs())
             assert not sink.mails
@@ -61,11 +61,11 @@ async def test_a_message_that_may_not_leave_is_nobodys_and_ends_the_connection()
     with Sink() as sink:
         async with open_line(sink) as connection:
 
-            async def leave() -> None:
+            async def permit() -> None:
                 raise LookupError("stopped")
 
             with pytest.raises(LookupError):
-                await connection.hand_over("news@a.example", "reader@b.example", MESSAGE, leave=leave)
+                await connection.hand_over("news@a.example", "reader@b.example", MESSAGE, permit=permit)
             assert not connection.usable
         await soon(lambda: not sink.open)
         assert sink.mails == []

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from app.core.db import Database, Found
 from app.core.errors import Unavailable
 from app.mail.relay import Relay
-from app.sending import fence
+from app.sending import dispatch, fence
 from app.worker import Worker as Process
 from tests.crowd import accounts, crowd, rows
 from tests.sink import Action, Event, at, delay
@@ -86,7 +86,7 @@ async def held_up(world: World) -> AsyncIterator[tuple[Process, Held]]:
             world.sink.script = None
             yield worker, held
         finally:
-            held.holds = False
+            world.sink.script, held.holds = None, False
 
 
 async def test_no_message_is_begun_before_the_outcome_of_the_last_is_committed(world: World) -> None:
@@ -101,7 +101,7 @@ async def test_no_message_is_begun_before_the_outcome_of_the_last_is_committed(w
     assert await accounts(world, mailing, readers) == (0, 0)
 
 
-@pytest.mark.parametrize("how", ["paused", "fenced"])
+@pytest.mark.parametrize("how", ["paused", "fenced", "stopping"])
 async def test_a_mail_whose_envelope_is_at_the_relay_is_not_sent_where_it_must_not_be_any_more(
     world: World, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,17 +111,37 @@ async def test_a_mail_whose_envelope_is_at_the_relay_is_not_sent_where_it_must_n
         if how == "paused":
             await world.api.post(f"/mailings/{mailing}/pause")
             await worker.dispatch.look()
-        else:
+        elif how == "fenced":
             monkeypatch.setattr(fence, "SILENCE", -1.0)
+        else:
+            worker.dispatch.stop()
         held.holds = False
         while (await world.mailing(mailing))["in_flight"]:
             await asyncio.sleep(0.01)
         assert len(world.sink.mails) == 5
         monkeypatch.undo()
-        if how == "paused":
-            await world.api.post(f"/mailings/{mailing}/resume")
+    async with world.working():
+        await world.api.post(f"/mailings/{mailing}/resume")
         await world.until(mailing, seconds=30)
     assert await accounts(world, mailing, readers) == (0, 0)
+
+
+async def test_a_message_that_waited_long_for_a_commit_is_sent_on_another_connection(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers = await crowd(world, 60)
+    mailing = await world.send(await world.issue())
+    async with held_up(world) as (_, held):
+        await asyncio.sleep(0.3)
+        monkeypatch.setattr(dispatch, "RECENT", 0.2)
+        held.holds = False
+        while len(world.sink.mails) < 10:
+            await asyncio.sleep(0.001)
+        monkeypatch.undo()
+        await world.until(mailing, seconds=30)
+    assert world.sink.verbs().count("DATA") == 65
+    assert await accounts(world, mailing, readers) == (0, 0)
+    assert max(row.attempts for row in await rows(world, mailing)) == 1
 
 
 async def test_a_claim_whose_commit_was_never_answered_is_not_forgotten(world: World) -> None:
