@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query
 from fastapi.encoders import jsonable_encoder
 from fastapi.responses import StreamingResponse
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
 from app.api.shapes import DeliveryView, MailingView, Page, Reconciled, TimeOrder
@@ -110,11 +111,16 @@ async def act(
 
 async def _changes(at: House, mailing_id: int, key_id: int) -> AsyncIterator[str]:
     """Tell each change of a mailing until it is over, the key is revoked, or the program stops."""
+
+    async def look(session: AsyncSession) -> dict[str, Any] | None:
+        stands = await keys.stands(session, key_id)
+        return await account.progress(session, mailing_id, at.now()) if stands else None
+
     last = ""
     while not at.stopping.is_set():
-        if not await at.db.glance(lambda session: keys.stands(session, key_id)):
+        mailing = await at.db.glance(look)
+        if mailing is None:
             return
-        mailing = await at.db.glance(lambda session: account.progress(session, mailing_id, at.now()))
         told = json.dumps(jsonable_encoder(mailing))
         yield f"event: mailing\ndata: {told}\n\n" if told != last else ": no change\n\n"
         if mailing["state"] in OVER:
