@@ -88,12 +88,11 @@ class Database:
     def __init__(self, url: str) -> None:
         """Take `sqlite:///path` or `postgresql://…`; nothing is opened yet."""
         self.url = url
-        self.engine, its_twin = _engines(url)
+        self.engine, its_twin, reading = _engines(url)
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         # SQLite has one writer and no queue for it: waiting here is fair, waiting in the file is not.
         self._writer = asyncio.Lock() if self.is_sqlite else None
         self._bench = Bench(its_twin)
-        reading = its_twin.execution_options(**READ_ONLY)
         self._reading_bench, self._glancing_bench = Bench(reading), Bench(reading)
 
     @asynccontextmanager
@@ -183,17 +182,24 @@ class Database:
         self._glancing_bench.close()
 
 
-def _engines(url: str) -> tuple[AsyncEngine, Engine]:
-    """Return what makes the sessions, and what makes the connection of the bench: the same, but for who waits."""
+def _engines(url: str) -> tuple[AsyncEngine, Engine, Engine]:
+    """Return what makes the sessions, and what makes a bench's connection: to work with, and to read with.
+
+    On PostgreSQL who reads on a bench says neither BEGIN nor COMMIT, each of which would be a round trip.
+    """
     parsed, shared = make_url(url), {"json_serializer": _json, "hide_parameters": True}
     if parsed.get_backend_name() == "sqlite":
         url_of_sessions = parsed.set(drivername="sqlite+aiosqlite")
         sessions = create_async_engine(url_of_sessions, connect_args={"timeout": 10}, **shared)
         _prepared(sessions.sync_engine, _begin_sqlite)
         twin = create_engine(parsed, connect_args={"check_same_thread": False}, **shared)
-        return sessions, _prepared(twin, _begin_apart)
-    parsed, shared = parsed.set(drivername="postgresql+psycopg"), shared | {"connect_args": POSTGRESQL}
-    return create_async_engine(parsed, pool_pre_ping=True, **shared), create_engine(parsed, **shared)
+        _prepared(twin, _begin_apart)
+        return sessions, twin, twin.execution_options(**READ_ONLY)
+    parsed = parsed.set(drivername="postgresql+psycopg")
+    sessions = create_async_engine(parsed, pool_pre_ping=True, connect_args=POSTGRESQL, **shared)
+    twin = create_engine(parsed, connect_args=POSTGRESQL, **shared)
+    readers = POSTGRESQL | {"options": f"{LIMITS} -c default_transaction_read_only=on"}
+    return sessions, twin, create_engine(parsed, connect_args=readers, isolation_level="AUTOCOMMIT", **shared)
 
 
 def _prepared(engine: Engine, begin: Callable[[Any], None]) -> Engine:

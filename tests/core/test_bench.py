@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,16 @@ async def test_who_reads_does_not_notice_that_an_idle_connection_was_lost(postgr
     async with db.transaction() as session:
         await session.execute(text(f"SELECT pg_terminate_backend({first})"))
     assert await db.told(reading_backend) != first
+    await db.close()
+
+
+async def test_who_reads_on_a_server_asks_for_no_transaction(postgres_url: str) -> None:
+    db = Database(postgres_url)
+
+    async def its_starts(session: AsyncSession) -> set[datetime]:
+        return {(await session.execute(text("SELECT now()"))).scalar_one() for _ in range(2)}
+
+    assert len(await db.told(its_starts)) == 2  # the start of a transaction, had there been one
     await db.close()
 
 
