@@ -53,25 +53,21 @@ def _summed(values: Mapping[str, ColumnElement[Any]]) -> Select[*tuple[Any, ...]
 
 
 # Made once, for they are asked all the while a mailing is looked at.
-_LATELY = tally.c.rated_at > bindparam("since", type_=tally.c.rated_at.type)
+_LATELY = tally.c.rated_at > bindparam("lately", type_=tally.c.rated_at.type)
 _COUNTED: dict[str, ColumnElement[Any]] = {state: tally.c[state] for state in State}
 _COUNTS = _summed(_COUNTED)
-_COUNTS_AND_RATE = _summed(_COUNTED | {"rate": case((_LATELY, tally.c.rate))})
+# Of `mailing`, with the mails a second of all workers that have said so since `lately`.
+COUNTS_AND_RATE = _summed(_COUNTED | {"rate": case((_LATELY, tally.c.rate))})
 
 
 async def counts(session: AsyncSession, mailing_id: int) -> dict[str, int]:
     """Return how many deliveries stand in each state, as the tallies have it."""
-    row = (await session.execute(_COUNTS, {"mailing": mailing_id})).one()
-    return {state: int(value) for state, value in row._asdict().items()}
+    return told((await session.execute(_COUNTS, {"mailing": mailing_id})).one())
 
 
-async def counts_and_rate(
-    session: AsyncSession, mailing_id: int, now: datetime
-) -> tuple[dict[str, int], float]:
-    """Return the counts, and the mails a second of all workers that have said so lately."""
-    row = (await session.execute(_COUNTS_AND_RATE, {"mailing": mailing_id, "since": now - STALE})).one()
-    *many, rate = row
-    return {state: int(value) for state, value in zip(State, many, strict=True)}, float(rate)
+def told(row: Any) -> dict[str, int]:
+    """Return a row with the counts in the words of a mailing."""
+    return {state.value: int(row._mapping[state]) for state in State}
 
 
 async def recount(session: AsyncSession, mailing_id: int) -> dict[str, int]:

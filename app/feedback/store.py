@@ -144,7 +144,7 @@ async def fates(session: AsyncSession, subscriber_id: int) -> dict[int, set[str]
 
 async def counts(session: AsyncSession, issue_id: int) -> dict[str, int]:
     """Return of how many readers of an issue there came a hard bounce, a soft one only, a complaint."""
-    return told((await session.execute(_counts(), {"issue": issue_id})).one())
+    return told((await session.execute(counting(), {"issue": issue_id})).one())
 
 
 async def counts_by(
@@ -177,7 +177,8 @@ def _counted() -> tuple[Any, ...]:
 
 
 @cache
-def _counts() -> Select[Any]:
+def counting() -> Select[Any]:
+    """Select of how many readers of `issue` there came a hard bounce, any bounce, a complaint; `told` has the words."""
     return select(*_counted()).where(report.c.issue_id == bindparam("issue"))
 
 

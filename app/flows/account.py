@@ -2,10 +2,12 @@
 
 import asyncio
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, String, bindparam, distinct, func, literal, select
+from sqlalchemy import ColumnElement, Select, bindparam, distinct, func, literal, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 from sqlmodel import col
 
 from app.core.db import UTCDateTime
@@ -30,24 +32,23 @@ async def progress(session: AsyncSession, mailing_id: int, now: datetime) -> dic
 
 async def mailing(session: AsyncSession, one: Mailing, now: datetime) -> dict[str, Any]:
     """Return a mailing with its balanced counts, its rate (mails a second) and eta (seconds, or None)."""
-    edition = await store.edition_with(session, one.issue_id)
-    counts, rate = await books.counts_and_rate(session, one.id or 0, now)
-    if one.state != MailingState.SENDING:
-        rate = 0.0
-    beside = await feedback.counts(session, one.issue_id)
-    beside["left"] = await _left(session, one, edition)
+    values = {"mailing": one.id, "issue": one.issue_id, "lately": now - books.STALE}
+    row = (await session.execute(_figures(), values | {"since": one.started_at or NEVER})).one()
+    counts = books.told(row)
+    rate = float(row.rate) if one.state == MailingState.SENDING else 0.0
     left = counts[State.OWED] + counts[State.IN_FLIGHT] + counts[State.DEFERRED]
     return {
         "id": one.id,
         "issue_id": one.issue_id,
-        "edition": edition.slug,
+        "edition": row.slug,
         "state": one.state,
         "scheduled_at": one.scheduled_at,
         "started_at": one.started_at,
         "finished_at": one.finished_at,
         "audience": one.audience,
         **counts,
-        **beside,
+        **feedback.told(row),
+        "left": row.left,
         "rate": round(rate, 1),
         "eta": round(left / rate) if rate >= 0.1 else None,
         "problem": one.problem,
@@ -135,38 +136,47 @@ async def preview(
     return "message/rfc822", whole
 
 
-async def _left(session: AsyncSession, one: Mailing, edition: Edition) -> int:
-    """Return how many left the edition after they got this mailing and before the next one started."""
-    if one.started_at is None:
-        return 0
-    values = {"issue": one.issue_id, "edition": edition.id, "slug": edition.slug, "since": one.started_at}
-    return int((await session.execute(_LEFT, values)).scalar_one())
-
-
-def _next(since: ColumnElement[datetime]) -> ColumnElement[datetime | None]:
-    """Select when the mailing of an edition started that came after one that started at `since`."""
-    return (
+def _until(since: ColumnElement[datetime]) -> ColumnElement[datetime]:
+    """Select when the next mailing of the edition started, after the one that started at `since`."""
+    other = aliased(Issue)
+    started = (
         select(func.min(col(Mailing.started_at)))
-        .join(Issue, col(Issue.id) == Mailing.issue_id)
-        .where(col(Issue.edition_id) == bindparam("edition"), col(Mailing.started_at) > since)
+        .join(other, col(other.id) == Mailing.issue_id)
+        .where(col(other.edition_id) == Edition.id, col(Mailing.started_at) > since)
         .scalar_subquery()
     )
+    return func.coalesce(started, literal(NEVER, UTCDateTime()))
 
 
-def _leaving() -> Select[int]:
-    """Select how many who were sent an issue left its edition from `since` until its next mailing started."""
+def _left() -> ColumnElement[int]:
+    """Select how many left the edition after they got `issue`, which started at `since`, and before its next one."""
     since = bindparam("since", type_=UTCDateTime())
-    until = func.coalesce(_next(since), literal(NEVER, UTCDateTime()))
-    editions = literal(" ") + col(ConsentEvent.editions) + literal(" ")
-    its = literal(" ") + bindparam("slug", type_=String()) + literal(" ")
+    editions, its = (
+        literal(" ") + one + literal(" ") for one in (col(ConsentEvent.editions), col(Edition.slug))
+    )
     return (
         select(func.count(distinct(col(ConsentEvent.subscriber_id))))
         .join(Delivery, col(Delivery.subscriber_id) == ConsentEvent.subscriber_id)
         .where(col(Delivery.issue_id) == bindparam("issue"), col(Delivery.state) == State.SENT)
-        .where(col(ConsentEvent.kind) == "left", col(ConsentEvent.at) >= since, col(ConsentEvent.at) < until)
+        .where(
+            col(ConsentEvent.kind) == "left",
+            col(ConsentEvent.at) >= since,
+            col(ConsentEvent.at) < _until(since),
+        )
         .where(editions.contains(its))
+        .scalar_subquery()
     )
 
 
-# Made once: to make it takes longer than to ask.
-_LEFT = _leaving()
+@cache
+def _figures() -> Select[Any]:
+    """Select all that changes while a mailing goes out: asked again and again, so in one statement, made once."""
+    counted = books.COUNTS_AND_RATE.subquery("counted")
+    came_back = feedback.counting().subquery("came_back")
+    return (
+        select(col(Edition.slug), counted, came_back, _left().label("left"))
+        .join(Issue, col(Issue.edition_id) == Edition.id)
+        .join(counted, true())
+        .join(came_back, true())
+        .where(col(Issue.id) == bindparam("issue"))
+    )

@@ -5,7 +5,7 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 from sqlmodel import col
@@ -70,17 +70,6 @@ async def hold(session: AsyncSession, row: Issue | Edition) -> None:
 async def edition_of(session: AsyncSession, one: Issue) -> Edition:
     """Return the edition that an issue is a number of."""
     return (await session.scalars(select_model(Edition).where(Edition.id == one.edition_id))).one()
-
-
-async def edition_with(session: AsyncSession, issue_id: int) -> Edition:
-    """Return the same where only the number of the issue is at hand."""
-    return (await session.scalars(_edition_with(), {"issue": issue_id})).one()
-
-
-@cache
-def _edition_with() -> Select[Edition]:
-    which = col(Issue.id) == bindparam("issue")
-    return select(Edition).join(Issue, col(Issue.edition_id) == Edition.id).where(which)
 
 
 async def numbered(session: AsyncSession, edition_id: int, day: date) -> Issue | None:
