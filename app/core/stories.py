@@ -17,6 +17,14 @@ class _Plain(AsyncSession):
         """Execute a statement."""
         return self.sync_session.execute(*given, **named)
 
+    async def scalars(self, *given: Any, **named: Any) -> Any:
+        """Execute a statement for its first column."""
+        return self.sync_session.scalars(*given, **named)
+
+    async def get(self, *given: Any, **named: Any) -> Any:
+        """Return a row by its key."""
+        return self.sync_session.get(*given, **named)
+
 
 def end_of(connection: Connection, story: Story[Found]) -> Found:
     """Run a story in the transaction of a connection, and return what it returned.
