@@ -1,4 +1,4 @@
-"""A worker: it registers, dispatches what is owed, and its timers bring every mailing forward."""
+"""A worker: it registers, sends what is owed, shows that it lives, and signs off; beside that it does the chores."""
 
 import asyncio
 import fcntl
@@ -21,22 +21,20 @@ from app.core.relay_url import RelayUrl
 from app.delivery import books, mailings, workers
 from app.editors import answers
 from app.feedback import store as feedback
-from app.flows import bounce, imports, numbers, publish
+from app.flows import publish
 from app.flows.compose import Composer
-from app.flows.exchanges import Exchanges
-from app.flows.rounds import Rounds
 from app.flows.watch import Watch
 from app.mail import verdict
 from app.mail.relay import Relay
-from app.sending import deliver
+from app.sending.chores import Chores
 from app.sending.dispatch import Dispatch
+from app.sending.rates import Rates
 
 log = logging.getLogger(__name__)
 
 TICK = 1.0
 BEAT = 5.0
 LAST_STEPS = 10.0  # seconds that the loops have to come to an end
-SMOOTHING = 0.3  # how much the last second counts in a mailing's rate
 
 
 class Worker:
@@ -54,14 +52,12 @@ class Worker:
         self.relays = [open_relay(url) for url in composer.settings.relay_urls]
         self.dispatch = Dispatch(db, composer, wake, self.relays, now)
         self.watch = Watch(db, composer.settings, wake, now)
-        self._rounds = Rounds(db, composer)
-        self._exchanges = Exchanges(db)
+        self.chores = Chores(db, composer, wake, now, lambda: self.dispatch.stopping)
         self.id = 0
         self._problem: str | None = ""  # what was last said on the mailings; at first nobody knows
         self._pulse, self._over = Ear(), asyncio.Event()
         self._steady_since = 0.0  # loop time of the first heartbeat after a silence
-        self._rates: dict[int, float] = {}
-        self._rated_at = float("-inf")  # loop time of the last look at the rates
+        self._rates = Rates()
 
     async def run(self, stop: asyncio.Event, name: str) -> None:
         """Register under `name`, deliver until `stop` is set, finish what is open, and sign off."""
@@ -77,7 +73,7 @@ class Worker:
             lambda: jobs.every(TICK, self.report, self._over, self.wake.ear()),
             lambda: jobs.every(BEAT, self.beat, self._over, self._pulse),
             lambda: jobs.every(TICK, self.watch.step, self._over, Ear()),
-            lambda: jobs.engine(self.db.url, self.wake).run(self._jobs(), self._over),
+            lambda: jobs.engine(self.db.url, self.wake).run(self.chores.jobs(), self._over),
         ]
         sends: list[Callable[[], Awaitable[None]]] = []
         for relay in self.relays:
@@ -97,30 +93,17 @@ class Worker:
         async with self.db.transaction() as session:
             await workers.sign_off(session, self.id, self.now())
 
-    def _jobs(self) -> dict[str, jobs.Job]:
-        """Return what any one worker does for all."""
-        those = (self.advance, self.hear, self.round, self.take_in, self.look_up)
-        return {name: safely(job) for name, job in zip(jobs.NAMES, those, strict=True)}
-
-    async def advance(self) -> None:
-        """Start what is due, render it, owe it to its readers, and finish what is done."""
-        await self.db.perform(lambda session: publish.begin_due(session, self.now()))
-        await publish.set_type(self.db, self.composer)
-        await self._enlist()
-        for mailing_id in await self.db.perform(lambda session: deliver.look_after(session, self.now())):
-            log.info("mailing %d is finished", mailing_id)
-
     async def report(self) -> None:
         """Say on the mailings what keeps this worker from sending, and how fast it sends."""
-        self._note_rates()
-        if (problem := self.dispatch.problem) or problem != self._problem or self._rates:
+        self._rates.note(self.dispatch.sent)
+        if (problem := self.dispatch.problem) or problem != self._problem or self._rates.by_mailing:
             await self.db.perform(partial(self._tell, problem))
         self._problem = problem
 
     async def _tell(self, problem: str | None, session: AsyncSession) -> None:
         if problem or problem != self._problem:  # else what another worker says would be taken back
             await mailings.report_problem(session, problem)
-        for mailing_id, rate in self._rates.items():
+        for mailing_id, rate in self._rates.by_mailing.items():
             await books.note_rate(session, mailing_id, self.id, rate, self.now())
 
     async def beat(self) -> None:
@@ -141,54 +124,9 @@ class Worker:
         if freed:
             log.warning("%d deliveries of a worker that is gone were given back", freed)
 
-    async def take_in(self) -> None:
-        """Take files of readers in, a batch at a time."""
-        while not self.dispatch.stopping and await imports.work(self.db, self.composer.settings, self.now()):
-            pass
-
-    async def hear(self) -> None:
-        """Act on what came back, and count what went where."""
-        while not self.dispatch.stopping and await bounce.work(self.db, self.composer, self.now()):
-            pass
-        await numbers.count_reach(self.db)
-
-    async def round(self) -> None:
-        """Do for readers what is not mail: answer the form, end pauses, forget what has had its time."""
-        if not self.dispatch.stopping and await self._rounds.work(self.now()):
-            self.wake.call()
-
-    async def look_up(self) -> None:
-        """Find out whose mailboxes the readers have."""
-        while not self.dispatch.stopping and await self._exchanges.work(self.now()):
-            pass
-
     def _beaten(self) -> None:
         if not self.dispatch.fence.renew():
             self._steady_since = asyncio.get_running_loop().time()
-
-    async def _enlist(self) -> None:
-        """Owe every mailing in preparation to its audience, a chunk a transaction, sending meanwhile."""
-        for mailing in [one for one in await self.db.told(mailings.under_way) if one.enlisted_at is None]:
-            async with self.db.reading() as session:
-                whose = await publish.audience_of(session, mailing)
-            while mailing.enlisted_at is None and mailing.state == "preparing":
-                had = mailing.audience
-                mailing = await self.db.perform(
-                    lambda session: publish.enlist_next(session, mailing.id or 0, whose, self.now())  # noqa: B023
-                )
-                if not had:  # whoever hands over looks by himself from then on
-                    self.wake.call()
-
-    def _note_rates(self) -> None:
-        at = asyncio.get_running_loop().time()
-        if (passed := at - self._rated_at) < TICK:
-            return
-        self._rated_at = at
-        recent, self.dispatch.sent = self.dispatch.sent, type(self.dispatch.sent)()
-        for mailing_id in {*self._rates, *recent}:
-            before = self._rates.get(mailing_id, float(recent[mailing_id]))
-            self._rates[mailing_id] = before + SMOOTHING * (recent[mailing_id] / passed - before)
-        self._rates = {mailing_id: rate for mailing_id, rate in self._rates.items() if rate > 0.01}
 
     async def _drain(self) -> None:
         """Take nothing new, and wait until what is in the air has landed and is recorded."""
@@ -198,20 +136,6 @@ class Worker:
         self._over.set()
         self._pulse.call()
         self.wake.call()
-
-
-def safely(job: jobs.Job) -> jobs.Job:
-    """Let nothing out of a job: what went wrong is logged, and it is asked for again soon."""
-
-    async def safe() -> None:
-        try:
-            await job()
-        except BroadsheetError as error:
-            log.error("%s", error.detail)
-        except Exception:
-            log.exception("a job of the worker failed; it is tried again")
-
-    return safe
 
 
 async def restarted(loop: Callable[[], Awaitable[None]]) -> None:

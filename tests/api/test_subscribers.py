@@ -97,7 +97,7 @@ async def test_all_that_a_reader_chooses_on_their_page_an_editor_can_read_and_ch
 async def test_a_reader_pauses_through_an_editor_and_comes_back(world: World) -> None:
     number = await world.reader("a@example.com", "daily")
     mailing = await world.send(await world.issue())
-    await world.worker().advance()
+    await world.worker().chores.advance()
     until = START + timedelta(days=7)
     shown = (await world.api.patch(f"/subscribers/{number}", json={"paused_until": until.isoformat()})).json()
     assert (shown["status"], datetime.fromisoformat(shown["paused_until"])) == ("paused", until)
@@ -112,7 +112,7 @@ async def test_a_reader_pauses_through_an_editor_and_comes_back(world: World) ->
 async def test_no_editions_is_leaving_and_what_was_owed_is_withdrawn(world: World) -> None:
     number = await world.reader("a@example.com", "daily")
     mailing = await world.send(await world.issue())
-    await world.worker().advance()
+    await world.worker().chores.advance()
     shown = (await world.api.patch(f"/subscribers/{number}", json={"editions": []})).json()
     assert (shown["status"], shown["reason"]) == ("ended", "left")
     assert (await world.books_balance(mailing))["withdrawn"] == 1

@@ -316,7 +316,7 @@ async def test_reports_readers_editors_and_timers_at_once_end_all_and_nobody_wai
         people = await world.readers(24, "daily", "weekly")
         await desk.sent(world)
         second = await world.send(await world.issue("weekly"))
-        await world.worker().advance()  # owed to all, handed to nobody yet
+        await world.worker().chores.advance()  # owed to all, handed to nobody yet
         paths = [mail.sender for mail in world.sink.mails if mail.recipient in people]
         for path in paths:
             await returns.take_mail(world.db, desk.returned(path), path, world.clock())

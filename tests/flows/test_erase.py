@@ -51,7 +51,7 @@ async def test_what_an_erased_reader_was_owed_is_withdrawn_and_the_books_balance
     await world.reader(ADDRESS)
     await world.reader("stays@example.com")
     mailing = await world.send(await world.issue())
-    await world.worker().advance()
+    await world.worker().chores.advance()
     await erased(world)
     await world.deliver(mailing)
     counts = await world.books_balance(mailing)

@@ -149,7 +149,7 @@ async def test_with_update_who_bounced_elsewhere_is_mailed_no_more(world: World)
     await world.reader("a@example.com")
     mailing = await world.send(await world.issue())
     worker = world.worker()
-    await worker.advance()
+    await worker.chores.advance()
     assert await counts_of(world, "email,status\na@example.com,bounced\n") == {"known": 1}
     assert await counts_of(world, "email,status\na@example.com,bounced\n", update=True) == {"updated": 1}
     assert (await reader(world, "a@example.com"))["suppressed"] == "bounced"

@@ -103,7 +103,7 @@ async def test_a_worker_that_sends_does_not_take_back_what_another_says_of_a_mai
     mailing = await world.send(await world.issue())
     said = "The relay elsewhere takes no mail: it is asleep"
     async with world.working() as worker, asyncio.timeout(60):
-        while not worker._rates:
+        while not worker._rates.by_mailing:
             await asyncio.sleep(0.02)
         async with world.db.transaction() as session:
             await mailings.report_problem(session, said)
