@@ -137,7 +137,7 @@ async def preview(
 
 
 def _until(since: ColumnElement[datetime]) -> ColumnElement[datetime]:
-    """Select when the next mailing of the edition started, after the one that started at `since`."""
+    """Select when the edition's next mailing started after the one that started at `since`; NEVER, if none has."""
     other = aliased(Issue)
     started = (
         select(func.min(col(Mailing.started_at)))
