@@ -110,7 +110,8 @@ class Queue:
 
     async def run(self, jobs: Mapping[str, Job], stop: asyncio.Event) -> None:
         """Take the jobs that are asked for, and ask for them, until `stop` is set; then finish those begun."""
-        async with self._opened(jobs) as app:
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        async with self._opened(jobs, failed) as app:
             working = asyncio.create_task(
                 app.run_worker_async(
                     queues=[QUEUE], concurrency=len(jobs), install_signal_handlers=False, delete_jobs="always"
@@ -119,11 +120,11 @@ class Queue:
             reminding = asyncio.create_task(self._remind(app, list(jobs)))
             stopped = asyncio.create_task(stop.wait())
             try:
-                await asyncio.wait((working, reminding, stopped), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((working, reminding, stopped, failed), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in (working, reminding, stopped):
-                    task.cancel()
-                ended = await asyncio.gather(working, reminding, stopped, return_exceptions=True)
+                for each in (working, reminding, stopped, failed):
+                    each.cancel()
+                ended = await asyncio.gather(working, reminding, stopped, failed, return_exceptions=True)
         if not stop.is_set():  # Procrastinate's worker leaves when the database does
             raise Unavailable(f"The queue of jobs stands still and begins anew ({_why(ended)}).")
 
@@ -147,13 +148,12 @@ class Queue:
             await app.job_manager.finish_job(job, status=jobs.Status.FAILED, delete_job=True)
 
     @asynccontextmanager
-    async def _opened(self, jobs: Mapping[str, Job]) -> AsyncIterator[Any]:
+    async def _opened(self, jobs: Mapping[str, Job], failed: asyncio.Future[None]) -> AsyncIterator[Any]:
         import procrastinate  # an extra: only PostgreSQL needs it
 
         logging.getLogger("procrastinate").setLevel(logging.WARNING)
-        connector = procrastinate.PsycopgConnector(
-            conninfo=self._url, kwargs={"options": f"-c search_path={SCHEMA}"}, min_size=1, max_size=4
-        )
+        options = {"options": f"-c search_path={SCHEMA}"}
+        connector = _telling(failed)(conninfo=self._url, kwargs=options, min_size=1, max_size=4)
         app = procrastinate.App(connector=connector)
         for name, job in jobs.items():
             app.task(name=name, queue=QUEUE, lock=name, queueing_lock=name)(job)
@@ -162,6 +162,26 @@ class Queue:
                 yield app
         except (OSError, procrastinate.exceptions.ConnectorException) as error:
             raise Unavailable("The database cannot be reached; try again in a moment.") from error
+
+
+def _telling(failed: asyncio.Future[None]) -> Any:
+    """Return a connector that also ends `failed` when the database cannot take a statement.
+
+    Procrastinate lets that pass where it writes down the end of a job, which would then be under way for ever.
+    """
+    import procrastinate
+    import psycopg
+
+    class Connector(procrastinate.PsycopgConnector):
+        async def execute_query_async(self, query: Any, **arguments: Any) -> None:
+            try:
+                await super().execute_query_async(query, **arguments)
+            except procrastinate.exceptions.ConnectorException as error:
+                if isinstance(error.__cause__, psycopg.OperationalError) and not failed.done():
+                    failed.set_exception(error)
+                raise
+
+    return Connector
 
 
 async def lay_down(connection: AsyncConnection) -> None:

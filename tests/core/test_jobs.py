@@ -113,6 +113,21 @@ async def test_a_queue_whose_connections_are_cut_begins_anew(url: str) -> None:
         await diary.goes_on(2)
 
 
+async def test_a_job_whose_end_could_not_be_written_down_is_done_again(url: str) -> None:
+    await change(url, "CREATE SEQUENCE ended")
+    await change(
+        url,
+        "CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF nextval('public.ended') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; "
+        "RETURN OLD; END $$",
+    )
+    job = "broadsheet_jobs.procrastinate_jobs"
+    await change(url, f"CREATE TRIGGER cut BEFORE DELETE ON {job} FOR EACH ROW EXECUTE FUNCTION public.cut()")
+    diary = Diary()
+    async with at_work(url, diary.job):
+        await diary.goes_on(3)
+
+
 async def test_what_a_dead_worker_was_doing_is_done_by_another(url: str) -> None:
     await change(
         url,
