@@ -281,7 +281,7 @@ async def test_what_outlives_its_time_expires_and_is_said(world: World) -> None:
     world.sink.script = at("rcpt", reply("450 4.2.1 Busy"), times=3)
     mailing = await world.send(await world.issue())
     async with world.working(), asyncio.timeout(20):
-        while (await world.mailing(mailing))["deferred"] < 3:
+        while [(await world.mailing(mailing))[state] for state in ("sent", "deferred")] != [3, 3]:
             await asyncio.sleep(0.02)
         world.sink.script = at("rcpt", reply("450 4.2.1 Busy"))
         world.clock.forward(hours=21)
