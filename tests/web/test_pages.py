@@ -109,10 +109,10 @@ async def test_every_link_of_ours_on_a_page_leads_somewhere(world: World) -> Non
 async def test_an_evil_host_header_changes_no_link(world: World) -> None:
     hosts = ("evil.example", "evil.example/a?b", "evil.example:80#", "a b", "")
     for path in await all_pages(world):
-        plain = await world.web.get(path)
+        plain = reading.unstamped(await world.web.get(path))
         for host in hosts:
             evil = await world.web.get(path, headers={"Host": host})
-            assert evil.text == plain.text
+            assert reading.unstamped(evil) == plain
     form = {"email": "x", "editions": "daily"}
     answer = await world.web.post("/subscribe", data=form, headers={"Host": hosts[0]})
     assert "evil" not in answer.text
